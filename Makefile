@@ -1,0 +1,55 @@
+# Two commands from a fresh clone: `make demo` and `make test`. Each sets up .venv for itself.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint bench lock clean help
+
+help:
+	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
+	@echo "make test    run all tests, compiled, and the fast ones with the compiler off"
+	@echo "make lint    ruff, mypy and the import contract"
+	@echo "make bench   measure speed and memory beside other libraries"
+	@echo "make lock    write constraints.txt anew from the newest packages"
+
+demo: $(VENV)/demo
+	$(BIN)/evertree demo
+
+test: $(VENV)/test
+	$(BIN)/python -m pytest
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow and not process"
+
+lint: $(VENV)/lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/bench
+	$(BIN)/python -m benchmarks.live_tree
+
+# A stamp in .venv says what has been installed into it.
+$(VENV)/pip: constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) pip
+	touch $@
+
+$(VENV)/demo: $(VENV)/pip pyproject.toml
+	$(PIP) --build-constraint constraints.txt --editable ".[demo]"
+	touch $@
+
+$(VENV)/test $(VENV)/lint $(VENV)/bench: $(VENV)/%: $(VENV)/demo
+	$(PIP) --group $*
+	touch $@
+
+lock:
+	rm -rf $(VENV)-lock
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-lock/bin/python -m pip install --quiet hatchling editables ".[demo]" --group test --group lint --group bench
+	$(VENV)-lock/bin/python -m pip freeze --all --exclude evertree --exclude setuptools > constraints.txt
+	rm -rf $(VENV)-lock
+
+clean:
+	rm -rf $(VENV) .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,61 @@
+"""The columns of a tree: what kernels see.
+
+A node is a number, and its row in each column says all there is to know about it. Leaves have even numbers and inner
+nodes odd ones (``leaf = 2 * row``, ``inner = 2 * row + 1``), so that what only points have can be kept in a column half
+as long, at ``row = leaf >> 1``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: No node: the parent of the root, the children of a leaf.
+NULL = -1
+
+#: ``parent`` of a node that is on a list of free nodes is ``FREE - (next free node + 1)``: below NULL.
+FREE = -2
+
+# Entries of `Tree.state`.
+ROOT = 0  # the root, or NULL
+N_POINTS = 1  # how many leaves hang in the tree
+LEAF_TOP = 2  # leaves with this row or a higher one were never used
+INNER_TOP = 3  # the same for inner nodes
+FREE_LEAF = 4  # a leaf to use again, or NULL
+FREE_INNER = 5  # an inner node to use again, or NULL
+N_TREE_STATE = 6
+
+# Entries of `Worklist.state`.
+PENDING = 0  # how many nodes wait
+MOVES = 1  # moves since the list was last empty: what the guard counts
+QUOTA = 2  # after this many moves the guard makes the tolerance ten times wider, and so on
+GUARDED = 3  # how often the list became empty only because the guard had widened the tolerance
+N_WORK_STATE = 4
+
+# Bits of `Worklist.mark`.
+QUEUED = 1  # the node is on the stack
+STALE = 2  # its statistics wait to be computed again
+WAITS = 4  # one for each stale child: two bits
+
+
+class Tree(NamedTuple):
+    """A binary hierarchy with the sufficient statistics of each node (`eq.SufficientStatisticRecursion`)."""
+
+    parent: NDArray[np.int32]  # (capacity,)
+    left: NDArray[np.int32]  # (capacity,)
+    right: NDArray[np.int32]  # (capacity,)
+    birth: NDArray[np.int64]  # (capacity,) smallest insertion number among the members: it breaks ties
+    size: NDArray[np.float64]  # (capacity,) sum of the members' weights
+    variance: NDArray[np.float64]  # (capacity,) mean squared distance from the mean (`eq.variance`)
+    mean: NDArray[Any]  # (capacity, n_columns) in the type of the data (`eq.centroid`)
+    state: NDArray[np.int64]  # (N_TREE_STATE,)
+
+
+class Worklist(NamedTuple):
+    """The nodes whose check may have changed since it was last made. The last to come is the first to go."""
+
+    stack: NDArray[np.int32]  # (capacity,) each node stands in it at most once
+    mark: NDArray[np.uint8]  # (capacity,) bits QUEUED, STALE and WAITS
+    state: NDArray[np.int64]  # (N_WORK_STATE,)

@@ -1,0 +1,113 @@
+"""The exceptions of evertree: one tree, so that ``except EvertreeError`` catches them all.
+
+Where a built-in exception says the same, ours is a subclass of it too: code written for
+``ValueError`` or ``KeyError`` goes on working.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class EvertreeError(Exception):
+    """Base class of everything that evertree raises on purpose."""
+
+    def __str__(self) -> str:
+        # KeyError would show the repr of the text, with quotes and escapes.
+        return str(self.args[0]) if len(self.args) == 1 else super().__str__()
+
+
+class ParameterError(EvertreeError, ValueError):
+    """An option has a value that it cannot have."""
+
+
+class LinkageError(ParameterError):
+    """A linkage and a metric that have no meaning together, or are not known."""
+
+
+class DataError(EvertreeError, ValueError):
+    """The points themselves cannot be used."""
+
+
+class DimensionError(DataError):
+    """The wrong number of dimensions, columns or rows."""
+
+
+class NotNumericError(DataError, TypeError):
+    """The points are not real numbers."""
+
+
+class NotFiniteError(DataError):
+    """NaN or infinity among the values."""
+
+
+class MagnitudeError(DataError):
+    """Values so large that their squares overflow."""
+
+
+class ZeroVectorError(DataError):
+    """A row of zeros where only a direction counts (``metric="cosine"``)."""
+
+
+class WeightError(DataError):
+    """Weights that are not positive numbers, one for each point."""
+
+
+class KeysError(EvertreeError):
+    """Something is wrong with the keys."""
+
+
+class UnknownKeyError(KeysError, KeyError):
+    """A key that no live point has."""
+
+
+class DuplicateKeyError(KeysError, ValueError, KeyError):
+    """A key that is taken already, or given twice."""
+
+
+class InvalidKeyError(KeysError, TypeError, ValueError):
+    """A key that cannot be a key (not hashable, NaN), or the wrong number of keys."""
+
+
+class UnknownNodeError(EvertreeError, ValueError, IndexError):
+    """A number that is not a node of the tree as it is now."""
+
+
+class EmptyHierarchyError(EvertreeError, ValueError):
+    """The question has no answer for a hierarchy without points."""
+
+
+class FileFormatError(EvertreeError, ValueError):
+    """Not a file that this version of evertree can read."""
+
+
+class NewerFormatError(FileFormatError):
+    """The file was written by a newer version of evertree."""
+
+
+class CorruptFileError(FileFormatError):
+    """The file is damaged, or was changed by hand."""
+
+
+class InvariantError(EvertreeError, AssertionError):
+    """The tree broke one of its own invariants: a bug in evertree, please report it."""
+
+
+class MissingExtraError(EvertreeError, ImportError):
+    """An optional package is needed that is not installed."""
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Some names for an error text."""
+    return ", ".join(repr(name) for name in names)
+
+
+def name_rows(rows: NDArray[np.intp]) -> str:
+    """Some row numbers for an error text: the first five, and how many more there are."""
+    shown = ", ".join(str(row) for row in rows[:5])
+    more = f" and {rows.size - 5} more" if rows.size > 5 else ""
+    return f"row{'s' if rows.size > 1 else ''} {shown}{more}"

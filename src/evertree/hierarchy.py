@@ -1,0 +1,517 @@
+"""`Hierarchy`: a hierarchical clustering that is kept alive while its data change."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import saving
+from evertree.errors import DimensionError
+from evertree.inputs import as_budget, as_choice, as_keys, as_points, as_seed, as_weights
+from evertree.interrupts import Uninterrupted
+from evertree.keys import KeyTable
+from evertree.linkages import Scheme
+from evertree.reader import HierarchyReader
+from evertree.report import Report
+from evertree.tree import LiveTree, starting
+from evertree.tree.live import UNLIMITED
+
+GOALS = ("homogeneous",)
+
+#: Seconds between two looks at the clock, and between two calls of a progress callback.
+_SLICE = 0.005
+_PROGRESS_EVERY = 0.1
+
+#: A batch of at least this many points, and as many as the tree has, is undone by Ctrl-C; a smaller one is finished first.
+_UNDOABLE = 10_000
+_PART = 4_096
+
+
+class Hierarchy(HierarchyReader):
+    """A hierarchical clustering (a dendrogram) of points that come, go and change.
+
+    The tree is valid at every moment, and after every edit it is *homogeneous*: no cluster is closer to its parent's
+    sibling than to its own sibling. An edit costs microseconds, where a batch method would start again.
+
+    Parameters
+    ----------
+    linkage : {"ward", "average"}
+        How the dissimilarity of points is lifted to clusters.
+    metric : {"euclidean", "sqeuclidean", "mahalanobis", "cosine"}
+        The dissimilarity of points. Ward goes with the first three, average with ``"sqeuclidean"`` and ``"cosine"``.
+    metric_params : dict, optional
+        For ``metric="mahalanobis"``: ``{"VI": matrix}``, the inverse of a covariance matrix.
+    goal : {"homogeneous"}
+        What the tree is after every edit: the paper's procedure to the letter.
+    seed : int
+        For the choices that are made at random: `Hierarchy.random`.
+
+    Notes
+    -----
+    float32 points stay float32; everything else becomes float64. The first points decide, and later ones are converted.
+    Memory is linear in the number of points: about twice the data and a hundred bytes a point.
+
+    The same points in the same order give the same tree. A tie goes to the node with the older point.
+
+    Examples
+    --------
+    >>> h = et.Hierarchy()
+    >>> h.insert([[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
+    [0, 1, 2]
+    >>> h.insert([[9.0, 8.0]], keys=["new"])
+    ['new']
+    >>> h.cut(n_clusters=2)
+    array([0, 0, 1, 1])
+    >>> h.remove([2])
+    >>> h.update(["new"], [[0.0, 2.0]])
+    >>> h
+    Hierarchy(linkage='ward', metric='euclidean'): 3 points, 2 columns of float64
+    """
+
+    def __init__(
+        self,
+        linkage: str = "ward",
+        metric: str = "euclidean",
+        *,
+        metric_params: Mapping[str, Any] | None = None,
+        goal: str = "homogeneous",
+        seed: int = 0,
+    ) -> None:
+        self.goal: str = as_choice("goal", goal, GOALS)
+        self.seed: int = as_seed(seed)
+        self._keys = KeyTable()
+        self._live = LiveTree(Scheme(linkage, metric, metric_params), 0, np.dtype(np.float64))
+
+    @classmethod
+    def random(
+        cls,
+        X: Any,
+        linkage: str = "ward",
+        metric: str = "euclidean",
+        *,
+        keys: Any = None,
+        sample_weight: Any = None,
+        **options: Any,
+    ) -> Hierarchy:
+        """A hierarchy drawn uniformly from all binary hierarchies over the points. It is not refined.
+
+        Parameters
+        ----------
+        X, keys, sample_weight
+            As for `insert`.
+        linkage, metric, **options
+            As for `Hierarchy`; ``seed`` decides what is drawn.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> h = et.Hierarchy.random(X, seed=1)
+        >>> h.is_homogeneous()
+        False
+        >>> h.refine().homogeneous
+        True
+        """
+        h = cls(linkage, metric, **options)
+        leaves = h._begin(X, keys, sample_weight)
+        starting.shape_at_random(h._live, leaves, h.seed)
+        h._live.rebuild()
+        return h
+
+    @classmethod
+    def from_linkage(
+        cls,
+        Z: Any,
+        X: Any,
+        linkage: str = "ward",
+        metric: str = "euclidean",
+        *,
+        keys: Any = None,
+        sample_weight: Any = None,
+        **options: Any,
+    ) -> Hierarchy:
+        """The tree of a SciPy linkage matrix, of any method, over its points. It is not refined.
+
+        Parameters
+        ----------
+        Z : array of shape (n - 1, 4)
+            Its heights are not used: they follow from the linkage and the points.
+        X, keys, sample_weight
+            As for `insert`: row i of `X` is leaf i of `Z`.
+        linkage, metric, **options
+            As for `Hierarchy`. They need not be those that `Z` was made with.
+
+        Examples
+        --------
+        >>> from scipy.cluster.hierarchy import linkage
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> h = et.Hierarchy.from_linkage(linkage(X, "single"), X)
+        >>> h.refine().homogeneous
+        True
+        """
+        h = cls(linkage, metric, **options)
+        leaves = h._begin(X, keys, sample_weight)
+        starting.shape_from_linkage(h._live, leaves, starting.checked_linkage_matrix(Z, leaves.size))
+        h._live.rebuild()
+        return h
+
+    @property
+    def linkage(self) -> str:
+        """The linkage. See `set_linkage`."""
+        return self._live.scheme.linkage.name
+
+    @property
+    def metric(self) -> str:
+        """The metric. See `set_metric`."""
+        return self._live.scheme.metric
+
+    @property
+    def metric_params(self) -> dict[str, Any] | None:
+        """The parameters of the metric, where it has any."""
+        return self._live.scheme.metric_params
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that the points, the tree and its worklist take; keys that the user chose are not counted."""
+        return self._live.n_bytes + self._keys.n_bytes
+
+    def insert(self, X: Any, keys: Any = None, sample_weight: Any = None) -> list[Hashable]:
+        """Add points, one after the other. All of them, or on an error none.
+
+        Parameters
+        ----------
+        X : array of shape (k, n_columns)
+            Always a collection of points: wrap a single one as ``[x]``.
+        keys : collection of k hashable values, optional
+            By default the next whole numbers.
+        sample_weight : array of shape (k,), optional
+            Positive; a point of weight 2 counts as two points.
+
+        Returns
+        -------
+        keys : list
+            The keys of the new points.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> h.insert([[0.0], [5.0]])
+        [0, 1]
+        >>> h.insert([[1.0]], keys=["one"], sample_weight=[2.5])
+        ['one']
+        """
+        points = as_points(X, self._n_columns, self._dtype)
+        weights = as_weights(sample_weight, len(points))
+        chosen = self._new_keys(keys, len(points))
+        if len(points) == 0:
+            return []
+        coordinates = self._live.scheme.coordinates(points)
+        with Uninterrupted() as held:
+            before = self._undo_copy(len(points))
+            live = self._live_for(points)
+            leaves = self._add_leaves(live, points, coordinates, weights)
+            for start in range(0, leaves.size, _PART):
+                live.insert(leaves[start : start + _PART])
+                if held.pending and before is not None:
+                    self._live = before
+                    return []  # Ctrl-C is raised where the block ends
+            self._live = live
+            return self._keys.add(chosen, leaves)
+
+    def remove(self, keys: Any) -> None:
+        """Delete points by key. All of them, or on an error none.
+
+        Parameters
+        ----------
+        keys : a key, or a collection of keys
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> h.remove([0, 2])
+        >>> h.keys()
+        [1]
+        """
+        gone = as_keys(keys)
+        leaves = self._keys.leaves_of(gone)
+        if leaves.size == 0:
+            return
+        with Uninterrupted():
+            self._live.detach(leaves)
+            self._live.release(leaves)
+            self._keys.discard(gone)
+
+    def update(self, keys: Any, X: Any, sample_weight: Any = None) -> None:
+        """Give live points new values. All of them, or on an error none.
+
+        The points are taken out and inserted anew; they keep their keys and their places in ``keys()``.
+
+        Parameters
+        ----------
+        keys : a key, or a collection of keys
+        X : array of shape (k, n_columns)
+            A row for each key.
+        sample_weight : array of shape (k,), optional
+            By default the weights stay as they are.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> h.update([0], [[6.0]])
+        >>> h.cut(n_clusters=2)
+        array([0, 0, 1])
+        """
+        changed = as_keys(keys)
+        leaves = self._keys.leaves_of(changed)
+        points = as_points(X, self._n_columns, self._dtype)
+        if len(points) != leaves.size:
+            raise DimensionError(f"X must have a row for each of the {leaves.size} keys; it has {len(points)}")
+        tree = self._live.tree
+        weights = tree.size[leaves] if sample_weight is None else as_weights(sample_weight, leaves.size)
+        if leaves.size == 0:
+            return
+        coordinates = self._live.scheme.coordinates(points)
+        with Uninterrupted():
+            self._live.detach(leaves)
+            self._live.fill(leaves, points, coordinates, weights, tree.birth[leaves])
+            self._live.insert(leaves)
+
+    def refine(
+        self,
+        seconds: float | None = None,
+        moves: int | None = None,
+        until: str | None = None,
+        progress: Callable[[Report], object] | None = None,
+    ) -> Report:
+        """Improve the tree by moves until it is homogeneous or a budget is spent. Call it again to go on.
+
+        Ctrl-C leaves a valid tree.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            How long it may take.
+        moves : int, optional
+            How many moves it may make.
+        until : {"homogeneous"}, optional
+            By default the hierarchy's goal.
+        progress : callable, optional
+            Called with a `Report` about ten times a second, and once at the end.
+
+        Returns
+        -------
+        report : Report
+
+        Examples
+        --------
+        >>> h = et.Hierarchy.random(np.random.default_rng(0).normal(size=(500, 2)))
+        >>> h.refine(moves=100).moves
+        100
+        >>> report = h.refine(seconds=10)
+        >>> report.stopped_by, report.homogeneous
+        ('homogeneous', True)
+        """
+        budget = as_budget("seconds", seconds)
+        max_moves = as_budget("moves", moves, whole=True)
+        as_choice("until", self.goal if until is None else until, GOALS)
+        self._live.warm_up()
+        n_guarded = self._live.n_guarded
+        start = last_call = time.perf_counter()
+        checks_made = moves_made = 0
+        n_checks = 256  # in a slice; it adapts to the speed of the machine and the number of columns
+
+        def report(elapsed: float, stopped_by: str | None) -> Report:
+            pending = self._live.n_pending
+            guarded = self._live.n_guarded > n_guarded
+            if stopped_by == "homogeneous" and guarded:
+                stopped_by = "guard"
+            return Report(moves_made, checks_made, elapsed, pending, pending == 0 and not guarded, stopped_by)
+
+        stopped_by = None
+        while stopped_by is None:
+            began = time.perf_counter()
+            if self._live.n_pending == 0:
+                stopped_by = "homogeneous"
+            elif budget is not None and began - start >= budget:
+                stopped_by = "seconds"
+            elif max_moves is not None and moves_made >= max_moves:
+                stopped_by = "moves"
+            else:
+                moves_left = UNLIMITED if max_moves is None else int(max_moves) - moves_made
+                more_checks, more_moves = self._live.homogenise(n_checks, moves_left)
+                checks_made += more_checks
+                moves_made += more_moves
+                now = time.perf_counter()
+                n_checks = max(16, min(2 * n_checks, int(n_checks * _SLICE / max(now - began, 1e-7))))
+                if progress is not None and now - last_call >= _PROGRESS_EVERY:
+                    progress(report(now - start, None))
+                    last_call = now
+        final = report(time.perf_counter() - start, stopped_by)
+        if progress is not None:
+            progress(final)
+        return final
+
+    def set_linkage(
+        self, linkage: str, metric: str | None = None, metric_params: Mapping[str, Any] | None = None
+    ) -> Report:
+        """Change the linkage. The tree is kept, and refined from where it is.
+
+        Parameters
+        ----------
+        linkage : str
+        metric, metric_params : optional
+            To change the metric in the same step, where the linkage does not go with the present one.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy(linkage="ward")
+        >>> keys = h.insert(np.random.default_rng(0).normal(size=(100, 2)))
+        >>> h.set_linkage("average", metric="sqeuclidean").homogeneous
+        True
+        """
+        if metric is None:
+            return self._set_scheme(Scheme(linkage, self.metric, metric_params or self.metric_params))
+        return self._set_scheme(Scheme(linkage, metric, metric_params))
+
+    def set_metric(self, metric: str, metric_params: Mapping[str, Any] | None = None) -> Report:
+        """Change the metric, or its parameters. The tree is kept, and refined from where it is.
+
+        Parameters
+        ----------
+        metric, metric_params
+            As for `Hierarchy`.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy(linkage="average", metric="sqeuclidean")
+        >>> keys = h.insert(np.random.default_rng(0).normal(size=(100, 2)))
+        >>> h.set_metric("cosine").homogeneous
+        True
+        """
+        return self._set_scheme(Scheme(self.linkage, metric, metric_params))
+
+    def copy(self) -> Hierarchy:
+        """A hierarchy that shares nothing with this one.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0]])
+        >>> twin = h.copy()
+        >>> h.remove([0])
+        >>> len(h), len(twin)
+        (1, 2)
+        """
+        return self._assembled(self.goal, self.seed, self._live.copy(), self._keys.copy())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the hierarchy to a file that `evertree.load` reads: versioned, checked, without pickle.
+
+        A refinement that was stopped can be gone on with after loading.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0]], keys=["a", "b"])
+        >>> h.save("tree.evertree")
+        >>> et.load("tree.evertree").keys()
+        ['a', 'b']
+        """
+        saving.save(path, self._live, self._keys, {"goal": self.goal, "seed": self.seed})
+
+    def __repr__(self) -> str:
+        content = "empty"
+        if len(self):
+            content = f"{len(self)} points, {self._live.n_columns} columns of {self._live.dtype.name}"
+        return f"Hierarchy(linkage={self.linkage!r}, metric={self.metric!r}): {content}"
+
+    @property
+    def _n_columns(self) -> int | None:
+        """None before the first points."""
+        return self._live.n_columns or None
+
+    @property
+    def _dtype(self) -> np.dtype[Any] | None:
+        return self._live.dtype if self._live.n_columns else None
+
+    @classmethod
+    def _assembled(cls, goal: str, seed: int, live: LiveTree, keys: KeyTable) -> Hierarchy:
+        h = cls.__new__(cls)
+        h.goal, h.seed, h._live, h._keys = goal, seed, live, keys
+        return h
+
+    def _new_keys(self, keys: Any, count: int) -> list[Hashable] | None:
+        if keys is None:
+            return None
+        chosen = as_keys(keys)
+        self._keys.check_new(chosen, count)
+        return chosen
+
+    def _undo_copy(self, count: int) -> LiveTree | None:
+        """The tree as it is, where a batch is so large that a copy costs little beside it."""
+        return self._live.copy() if count >= max(len(self), _UNDOABLE) else None
+
+    def _live_for(self, points: NDArray[Any]) -> LiveTree:
+        """The tree, with room for `points`; the first points decide on the columns and the type."""
+        live = self._live
+        if live.n_columns == 0:
+            live = LiveTree(live.scheme, points.shape[1], points.dtype)
+        live.reserve(len(points))
+        return live
+
+    def _add_leaves(
+        self, live: LiveTree, points: NDArray[Any], coordinates: NDArray[Any], weights: NDArray[np.float64]
+    ) -> NDArray[np.int32]:
+        leaves = live.new_leaves(len(points))
+        births = np.arange(self._keys.next_birth, self._keys.next_birth + len(points))
+        live.fill(leaves, points, coordinates, weights, births)
+        return leaves
+
+    def _begin(self, X: Any, keys: Any, sample_weight: Any) -> NDArray[np.int32]:
+        """Leaves for all points of a new hierarchy, which hang nowhere yet."""
+        points = as_points(X, None, None)
+        weights = as_weights(sample_weight, len(points))
+        chosen = self._new_keys(keys, len(points))
+        coordinates = self._live.scheme.coordinates(points)
+        self._live = self._live_for(points)
+        leaves = self._add_leaves(self._live, points, coordinates, weights)
+        self._keys.add(chosen, leaves)
+        return leaves
+
+    def _set_scheme(self, scheme: Scheme) -> Report:
+        with Uninterrupted():
+            if self._live.n_columns == 0:
+                self._live = LiveTree(scheme, 0, self._live.dtype)
+            else:
+                self._live.set_scheme(scheme)
+        return self.refine()
+
+
+def load(path: str | os.PathLike[str]) -> Hierarchy:
+    """Read a hierarchy that `Hierarchy.save` wrote.
+
+    Raises
+    ------
+    NewerFormatError
+        If a newer evertree wrote the file.
+    CorruptFileError
+        If the file is damaged.
+    FileFormatError
+        If it is something else.
+
+    Examples
+    --------
+    >>> h = et.Hierarchy()
+    >>> keys = h.insert([[0.0], [5.0]])
+    >>> h.save("tree.evertree")
+    >>> et.load("tree.evertree")
+    Hierarchy(linkage='ward', metric='euclidean'): 2 points, 1 columns of float64
+    """
+    live, keys, options = saving.load(path)
+    return Hierarchy._assembled(as_choice("goal", options["goal"], GOALS), options["seed"], live, keys)

@@ -1,0 +1,158 @@
+"""What users pass, checked and made into arrays. Nothing here changes a hierarchy, so all of it may refuse."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.errors import (
+    DimensionError,
+    DuplicateKeyError,
+    InvalidKeyError,
+    MagnitudeError,
+    NotFiniteError,
+    NotNumericError,
+    ParameterError,
+    WeightError,
+    listed,
+    name_rows,
+)
+from evertree.linkages import LARGEST
+
+#: Weights above this, or below its inverse, would overflow in products.
+LARGEST_WEIGHT = 1e100
+
+
+def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDArray[Any]:
+    """`X` as a finite array of shape (k, n_columns), of float32 if it is that, of float64 otherwise.
+
+    Where a hierarchy has points already, they say which columns and which type are right.
+    """
+    points = _as_matrix(X)
+    if n_columns is not None and points.shape[1] != n_columns:
+        raise DimensionError(
+            f"X must have {n_columns} columns, as the points before it had; it has {points.shape[1]}"
+        )
+    wanted = dtype or (points.dtype if points.dtype == np.float32 else np.dtype(np.float64))
+    if points.size == 0:
+        return points.astype(wanted)
+    largest = np.abs(points).max()
+    limit = min(LARGEST, float(np.finfo(wanted).max))
+    if not largest <= limit:  # NaN is not
+        _refuse_values(points, limit, wanted)
+    return np.ascontiguousarray(points, dtype=wanted)
+
+
+def _as_matrix(X: Any) -> NDArray[Any]:
+    """`X` as an array of real numbers with two dimensions and at least one column."""
+    if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
+        raise NotNumericError("X must be a dense array; it is sparse: pass X.toarray() if that fits in memory")
+    try:
+        points = np.asarray(X)
+        if points.dtype.kind == "c":
+            raise NotNumericError("X must be real; it is complex: pass X.real and X.imag as columns")
+        if points.dtype.kind not in "fiub":
+            points = points.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, NotNumericError):
+            raise
+        raise NotNumericError(f"X must be an array of numbers, a row for each point: {error}") from None
+    if points.dtype.kind != "f" or points.dtype.itemsize not in (4, 8):
+        points = points.astype(np.float64)
+    if points.ndim == 1 and points.size == 0:
+        return points.reshape(0, 1)
+    if points.ndim != 2:
+        remedy = {
+            0: "wrap a single number as [[x]]",
+            1: "use X.reshape(1, -1) for one point, X.reshape(-1, 1) for many points of one column",
+        }.get(points.ndim, "use X.reshape(len(X), -1)")
+        raise DimensionError(f"X must have two dimensions, a row for each point; it has {points.ndim}: {remedy}")
+    if points.shape[1] == 0:
+        raise DimensionError("X must have at least one column; it has none")
+    return points
+
+
+def _refuse_values(points: NDArray[Any], limit: float, dtype: np.dtype[Any]) -> None:
+    bad = ~np.isfinite(points).all(axis=1)
+    if bad.any():
+        rows = name_rows(np.flatnonzero(bad))
+        raise NotFiniteError(f"X must be finite; it has NaN or infinity in {rows}: remove or fill these rows")
+    large = (np.abs(points) > limit).any(axis=1)
+    reason = "their squares overflow" if limit == LARGEST else f"the hierarchy holds {dtype.name}"
+    raise MagnitudeError(
+        f"X must have no value above {limit:.3g}, because {reason}; see {name_rows(np.flatnonzero(large))}: scale X"
+    )
+
+
+def as_weights(sample_weight: Any, count: int) -> NDArray[np.float64]:
+    """`sample_weight` as an array of `count` positive numbers; ones where it is None."""
+    if sample_weight is None:
+        return np.ones(count)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise WeightError(f"sample_weight must be an array of numbers: {error}") from None
+    if weights.shape != (count,):
+        raise WeightError(f"sample_weight must have shape ({count},), one for each point; it has {weights.shape}")
+    right = (weights >= 1 / LARGEST_WEIGHT) & (weights <= LARGEST_WEIGHT)
+    if not right.all():
+        raise WeightError(
+            f"sample_weight must be positive, from {1 / LARGEST_WEIGHT:.0e} to {LARGEST_WEIGHT:.0e}; "
+            f"see {name_rows(np.flatnonzero(~right))}"
+        )
+    return weights
+
+
+def as_keys(keys: Any) -> list[Hashable]:
+    """One key, or a collection of keys, as a list of keys that may stand in a dict and differ from each other."""
+    if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
+        listing = [keys]
+    else:
+        listing = keys.tolist() if hasattr(keys, "tolist") else list(keys)
+    if not isinstance(listing, list):  # an array without dimensions
+        listing = [listing]
+    clean = [key.item() if isinstance(key, np.generic) else key for key in listing]
+    try:
+        n_different = len(set(clean))
+    except TypeError as error:
+        raise InvalidKeyError(f"keys must be hashable, such as numbers, strings or tuples: {error}") from None
+    for key in clean:
+        if isinstance(key, float) and math.isnan(key):
+            raise InvalidKeyError("keys must not be NaN: it equals nothing, so it could never be found again")
+    if n_different < len(clean):
+        seen: set[Hashable] = set()
+        twice = {key for key in clean if key in seen or seen.add(key)}  # type: ignore[func-returns-value]
+        raise DuplicateKeyError(f"keys must differ; given more than once: {listed(list(twice)[:5])}")
+    return clean
+
+
+def as_budget(name: str, value: Any, whole: bool = False) -> float | None:
+    """A limit such as seconds or moves: None, or a number that is not negative."""
+    if value is None:
+        return None
+    kind = numbers.Integral if whole else numbers.Real
+    if not isinstance(value, kind) or isinstance(value, bool) or not value >= 0:
+        raise ParameterError(
+            f"{name} must be None or a {'whole ' if whole else ''}number that is not negative; it is {value!r}"
+        )
+    return int(value) if whole else float(value)  # type: ignore[arg-type]
+
+
+def as_choice(name: str, value: Any, choices: Iterable[Any]) -> Any:
+    """One of a few words."""
+    allowed = list(choices)
+    if value not in allowed:
+        raise ParameterError(f"{name} must be {' or '.join(repr(choice) for choice in allowed)}; it is {value!r}")
+    return value
+
+
+def as_seed(seed: Any) -> int:
+    """A seed for NumPy's random generator."""
+    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
+        raise ParameterError(f"seed must be a whole number that is not negative; it is {seed!r}")
+    return int(seed)

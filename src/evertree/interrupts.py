@@ -1,0 +1,41 @@
+"""Ctrl-C may come at any moment; an edit must happen wholly or not at all."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+
+
+class Uninterrupted:
+    """A block in which Ctrl-C is noted, and delivered when the block has ended.
+
+    Attributes
+    ----------
+    pending : bool
+        Whether Ctrl-C has come. A long block looks at it to give up early.
+    """
+
+    def __init__(self) -> None:
+        self.pending = False
+        self._holds = False
+
+    def _note(self, signum: int, frame: FrameType | None) -> None:
+        self.pending = True
+
+    def __enter__(self) -> Uninterrupted:
+        # Only the main thread is ever interrupted. A handler that is None is not Python's, and cannot be put back.
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.getsignal(signal.SIGINT)
+            if self._before is not None:
+                self._holds = True
+                signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._holds:
+            signal.signal(signal.SIGINT, self._before)
+            if self.pending and error is None:
+                signal.raise_signal(signal.SIGINT)

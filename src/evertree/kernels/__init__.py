@@ -1,0 +1,45 @@
+"""Numba kernels. Importing this package imports none of them: a module is imported when its name is first used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evertree.kernels import (
+        cut,
+        grow,
+        heights,
+        homogenise,
+        insert,
+        purity,
+        remove,
+        scan,
+        statistics,
+        topology,
+        traverse,
+        ultrametric,
+        worklist,
+    )
+
+__all__ = [
+    "cut",
+    "grow",
+    "heights",
+    "homogenise",
+    "insert",
+    "purity",
+    "remove",
+    "scan",
+    "statistics",
+    "topology",
+    "traverse",
+    "ultrametric",
+    "worklist",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,57 @@
+"""The decorators of all kernels: compiled by Numba, kept on disk, and never stale.
+
+Kernels allocate nothing: they write into arrays that they are given. So reference counting is switched off
+(``_nrt=False``); with it, every call would count the references of every column of the tree, which costs more than a
+check of sixteen dimensions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+
+#: Freedoms that let the compiler sum with vector instructions. NaN and infinity keep their meaning.
+REASSOCIATE = frozenset({"reassoc", "contract", "nsz"})
+
+
+def _hash_of_sources() -> str:
+    """A fingerprint of all the code that kernels are compiled from."""
+    kernels = Path(__file__).parent
+    sources = [*sorted(kernels.glob("*.py")), kernels.parent / "columns.py", kernels.parent / "linkages.py"]
+    digest = hashlib.sha256()
+    for source in sources:
+        digest.update(source.name.encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+_SOURCES = _hash_of_sources()
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a kernel that Python calls: on its first call, or from the machine code that is kept on disk.
+
+    Numba's own cache looks only at the file in which a function stands: an edit in a file whose functions it calls would
+    go unnoticed. So what is kept is stamped with the sources of all kernels.
+    """
+    try:
+        compiled = numba.njit(cache=True, _nrt=False)(function)
+    except RuntimeError:  # there is no place to keep it in
+        return numba.njit(_nrt=False)(function)
+    if not numba.config.DISABLE_JIT:
+        compiled._cache._cache_file._source_stamp = _SOURCES
+    return compiled
+
+
+def inline(function: Callable[..., Any]) -> Any:
+    """Compile a step of a kernel, into each kernel that uses it."""
+    return numba.njit(_nrt=False, forceinline=True)(function)
+
+
+def inline_sum(function: Callable[..., Any]) -> Any:
+    """As `inline`, for a step that sums over the columns of the data: the order of the sum is free."""
+    return numba.njit(_nrt=False, forceinline=True, fastmath=set(REASSOCIATE))(function)

@@ -1,0 +1,40 @@
+"""Heights of nodes, and sums over them."""
+
+from __future__ import annotations
+
+from evertree.kernels.compile import kernel
+from evertree.kernels.linkage_values import linkage_value
+from evertree.kernels.statistics import sq_dist
+from evertree.kernels.topology import is_leaf
+
+
+@kernel
+def find_heights(tree, linkage, nodes, height):
+    """Fill ``height[i]`` with ζ between the children of ``nodes[i]``; a leaf has height 0. O(m) for each."""
+    for i in range(nodes.size):
+        u = nodes[i]
+        height[i] = 0.0 if is_leaf(u) else linkage_value(linkage, tree, tree.left[u], tree.right[u])
+
+
+@kernel
+def make_monotone(tree, nodes, height):
+    """Raise ``height[u]`` of each of `nodes`, which come children first, to that of its children. O(n)."""
+    for u in nodes:
+        if not is_leaf(u):
+            height[u] = max(height[u], height[tree.left[u]], height[tree.right[u]])
+
+
+@kernel
+def sum_value(tree, nodes):
+    """Σ over pairs of w_i w_j |x_i − x_j|² · (size of the node at which i and j meet), for all `nodes`. O(n m).
+
+    The pairs that meet at a node are those between its children, so their sum is the average linkage of the children
+    (`eq.AverageLinkSimple`) times both sizes.
+    """
+    total = 0.0
+    for u in nodes:
+        if not is_leaf(u):
+            a, b = tree.left[u], tree.right[u]
+            average = tree.variance[a] + tree.variance[b] + sq_dist(tree.mean, a, b)
+            total += tree.size[a] * tree.size[b] * tree.size[u] * average
+    return total

@@ -1,0 +1,103 @@
+"""The value of a linkage between two nodes, and the comparison on which everything rests.
+
+Which linkage it is shows in the class of a tag (`evertree.linkages`), when a kernel is compiled.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba.extending import overload
+
+from evertree.columns import NULL
+from evertree.kernels.compile import inline
+from evertree.kernels.statistics import sq_dist, sq_norm
+from evertree.linkages import Average, Ward
+
+#: How many units in the last place a mean may be off, relative to its length.
+ULPS_OF_MEANS = 4.0
+
+
+def _ward_factor(linkage, tree, u, v):
+    return tree.size[u] / (tree.size[u] + tree.size[v]) * tree.size[v]
+
+
+def _ward(linkage, tree, u, v):
+    """`eq.WardLinkage`."""
+    return tree.size[u] / (tree.size[u] + tree.size[v]) * tree.size[v] * sq_dist(tree.mean, u, v)
+
+
+def _average_factor(linkage, tree, u, v):
+    return 1.0
+
+
+def _average(linkage, tree, u, v):
+    """`eq.AverageLinkSimple`."""
+    return tree.variance[u] + tree.variance[v] + sq_dist(tree.mean, u, v)
+
+
+_VALUE = {Ward: _ward, Average: _average}
+_FACTOR = {Ward: _ward_factor, Average: _average_factor}
+
+
+def linkage_value(linkage, tree, u, v):
+    """ζ(u, v). O(m); reads rows `u` and `v` only."""
+    return _VALUE[type(linkage)](linkage, tree, u, v)
+
+
+def distance_factor(linkage, tree, u, v):
+    """What the squared distance between the means is multiplied with in ζ(u, v)."""
+    return _FACTOR[type(linkage)](linkage, tree, u, v)
+
+
+@overload(linkage_value, jit_options={"_nrt": False, "forceinline": True})
+def _compiled_linkage_value(linkage, tree, u, v):
+    return _VALUE[linkage.instance_class]
+
+
+@overload(distance_factor, jit_options={"_nrt": False, "forceinline": True})
+def _compiled_distance_factor(linkage, tree, u, v):
+    return _FACTOR[linkage.instance_class]
+
+
+@inline
+def rounding_error(linkage, tree, value, u, v):
+    """How far rounding may have moved `value` = ζ(u, v). O(m); reads rows `u` and `v` only.
+
+    If the distance d between two means is off by δ, its square is off by 2 d δ + δ².
+    """
+    factor = distance_factor(linkage, tree, u, v)
+    lengths = math.sqrt(sq_norm(tree.mean, u)) + math.sqrt(sq_norm(tree.mean, v))
+    delta = ULPS_OF_MEANS * np.finfo(tree.mean.dtype).eps * lengths
+    return 2.0 * math.sqrt(value) * math.sqrt(factor) * delta + factor * delta * delta
+
+
+@inline
+def exceeds(linkage, tree, tolerance, larger, a, b, smaller, c, d):
+    """Whether ζ(a, b) = `larger` is above ζ(c, d) = `smaller` by more than the tolerance, and by more than rounding.
+
+    Without the second condition, points that differ in their last bits only could be swapped for ever.
+    """
+    if not smaller < larger - tolerance * larger:
+        return False
+    margin = rounding_error(linkage, tree, larger, a, b) + rounding_error(linkage, tree, smaller, c, d)
+    return smaller < larger - margin
+
+
+@inline
+def nearer_child(linkage, tree, tolerance, a, b, c):
+    """The check (`def.LocalStructuralOptimality`) at a node with children `a` and `b` and sibling `c`.
+
+    NULL if `a` and `b` are as close to each other as either is to `c`; otherwise the one that is closer to `c`, a tie
+    going to the smaller birth. O(m); reads rows `a`, `b` and `c` only.
+    """
+    z_ab = linkage_value(linkage, tree, a, b)
+    z_ac = linkage_value(linkage, tree, a, c)
+    z_bc = linkage_value(linkage, tree, b, c)
+    if not min(z_ac, z_bc) < z_ab:  # the common case, without a look at ties
+        return NULL
+    tied = abs(z_ac - z_bc) <= tolerance * max(z_ac, z_bc)
+    a_is_nearer = tree.birth[a] < tree.birth[b] if tied else z_ac < z_bc
+    near, z_near = (a, z_ac) if a_is_nearer else (b, z_bc)
+    return near if exceeds(linkage, tree, tolerance, z_ab, a, b, z_near, near, c) else NULL

@@ -1,0 +1,61 @@
+"""Deletion of points: detach the leaves, then compute each node above them once."""
+
+from __future__ import annotations
+
+from evertree.columns import N_POINTS, NULL, ROOT, STALE, WAITS
+from evertree.kernels.compile import inline, kernel
+from evertree.kernels.topology import detach, sibling
+from evertree.kernels.worklist import push, refresh
+
+
+@inline
+def mark_path(tree, work, u):
+    """Mark `u` and its ancestors as stale, up to one that is marked already; count the stale children of each."""
+    from_stale_child = False
+    while u != NULL:
+        was_stale = work.mark[u] & STALE
+        work.mark[u] |= STALE
+        if from_stale_child:
+            work.mark[u] += WAITS
+        if was_stale:
+            return
+        from_stale_child = True
+        u = tree.parent[u]
+
+
+@inline
+def refresh_path(tree, work, u):
+    """Compute `u` and its ancestors anew, up to one that still waits for another child."""
+    while u != NULL and work.mark[u] & STALE and work.mark[u] < WAITS:
+        work.mark[u] &= 255 - STALE
+        refresh(tree, work, u)
+        u = tree.parent[u]
+        if u != NULL:
+            work.mark[u] -= WAITS
+
+
+@inline
+def hangs(tree, u):
+    """Whether `u` is in the tree."""
+    return u != NULL and (tree.parent[u] > NULL or tree.state[ROOT] == u)
+
+
+@kernel
+def detach_leaves(tree, work, leaves, siblings):
+    """Take `leaves` out of the tree. O(m) for each node above one of them, however many are below it.
+
+    `siblings` is room for as many nodes. The leaves themselves stay allocated.
+    """
+    for i in range(leaves.size):
+        siblings[i] = detach(tree, leaves[i])
+    tree.state[N_POINTS] -= leaves.size
+    # A sibling that does not hang any more was detached or given back later in the loop, and then the node that took
+    # its place is among the siblings too.
+    for s in siblings:
+        if hangs(tree, s):
+            push(work, s)
+            push(work, sibling(tree, s))
+            mark_path(tree, work, tree.parent[s])
+    for s in siblings:
+        if hangs(tree, s):
+            refresh_path(tree, work, tree.parent[s])

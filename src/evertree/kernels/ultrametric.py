@@ -1,0 +1,44 @@
+"""The ultrametric that a tree induces (the matrix U of the paper's section 5.2). All O(n²), as their result is.
+
+Leaves are numbered by where they stand in postorder; ``position`` says where each stands among the live keys. The pairs
+that meet at a node with children a and b are the stretch of a times the stretch of b.
+"""
+
+from __future__ import annotations
+
+from evertree.kernels.compile import inline, kernel
+
+
+@inline
+def condensed_index(n, i, j):
+    """Where the pair i ≠ j stands in a condensed matrix, as SciPy has it."""
+    if i > j:
+        i, j = j, i
+    return n * i - i * (i + 1) // 2 + (j - i - 1)
+
+
+@kernel
+def average_heights(tree, inner, first, stop, leaves, position, dissimilarity, height):
+    """Fill ``height[u]`` for each of `inner` with the average linkage (`eq.AverageLinkage`) between its children."""
+    n = leaves.size
+    for u in inner:
+        a, b = tree.left[u], tree.right[u]
+        total = 0.0
+        for i in range(first[a], stop[a]):
+            row = 0.0
+            for j in range(first[b], stop[b]):
+                d = dissimilarity[condensed_index(n, position[leaves[i]], position[leaves[j]])]
+                row += tree.size[leaves[j]] * d
+            total += tree.size[leaves[i]] * row
+        height[u] = total / tree.size[a] / tree.size[b]
+
+
+@kernel
+def spread_heights(tree, inner, first, stop, leaves, position, height, condensed):
+    """Fill the condensed matrix with the height of the node at which each pair meets."""
+    n = leaves.size
+    for u in inner:
+        a, b = tree.left[u], tree.right[u]
+        for i in range(first[a], stop[a]):
+            for j in range(first[b], stop[b]):
+                condensed[condensed_index(n, position[leaves[i]], position[leaves[j]])] = height[u]

@@ -1,0 +1,234 @@
+"""Which key stands for which leaf, in the order in which the keys came."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.columns import NULL
+from evertree.errors import DuplicateKeyError, InvalidKeyError, UnknownKeyError, listed
+
+
+class KeyTable:
+    """A dictionary from live keys to leaves, oldest first.
+
+    As long as all keys are numbers given by the table itself (0, 1, 2, …), they are kept in two sorted arrays, at twelve
+    bytes a key. The first key that a user chooses turns them into a dict.
+
+    Attributes
+    ----------
+    next_birth : int
+        How many points have been inserted so far: the insertion number of the next.
+    next_number : int
+        The next key that is given where the user gives none: above every whole number used so far.
+    """
+
+    def __init__(self) -> None:
+        self.next_birth = 0
+        self.next_number = 0
+        # Numbered keys: ascending, with the leaf NULL where the key was removed.
+        self._numbers = np.empty(0, np.int64)
+        self._leaves = np.empty(0, np.int32)
+        self._n_slots = 0
+        self._n_live = 0
+        # Chosen keys: both are None as long as there are none.
+        self._leaf_of: dict[Hashable, int] | None = None
+        self._key_of: dict[int, Hashable] | None = None
+
+    def __len__(self) -> int:
+        return self._n_live if self._leaf_of is None else len(self._leaf_of)
+
+    def __contains__(self, key: object) -> bool:
+        return self._find(key) != NULL
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self.keys())
+
+    def keys(self) -> list[Hashable]:
+        """The live keys, oldest first."""
+        if self._leaf_of is not None:
+            return list(self._leaf_of)
+        return self._numbers[: self._n_slots][self._leaves[: self._n_slots] != NULL].tolist()
+
+    def leaves(self) -> NDArray[np.int32]:
+        """The leaves of the live keys, in the order of `keys`."""
+        if self._leaf_of is not None:
+            return np.fromiter(self._leaf_of.values(), np.int32, len(self._leaf_of))
+        leaves = self._leaves[: self._n_slots]
+        return leaves[leaves != NULL]
+
+    def keys_of(self, leaves: NDArray[np.int32], births: NDArray[np.int64]) -> list[Hashable]:
+        """The keys of some leaves, whose insertion numbers are `births`."""
+        if self._key_of is not None:
+            return [self._key_of[leaf] for leaf in leaves.tolist()]
+        return births.tolist()  # a numbered key is the insertion number
+
+    def leaves_of(self, keys: Sequence[Hashable]) -> NDArray[np.int32]:
+        """The leaves of some keys, all of which must be live."""
+        numbers = np.asarray(keys) if self._leaf_of is None and len(keys) > 1 else None
+        if numbers is not None and numbers.dtype.kind == "i" and self._n_slots:
+            slots = np.searchsorted(self._numbers[: self._n_slots], numbers).clip(max=self._n_slots - 1)
+            leaves = np.where(self._numbers[slots] == numbers, self._leaves[slots], np.int32(NULL))
+        else:
+            leaves = np.array([self._find(key) for key in keys], np.int32)
+        if np.any(leaves == NULL):
+            unknown = [key for key, leaf in zip(keys, leaves.tolist(), strict=True) if leaf == NULL]
+            more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+            raise UnknownKeyError(f"no live point has the key {listed(unknown[:5])}{more}: see keys() for those that live")
+        return leaves
+
+    def check_new(self, keys: Sequence[Hashable], count: int) -> None:
+        """Refuse keys that are taken, or too many or too few for `count` points."""
+        if len(keys) != count:
+            raise InvalidKeyError(f"keys must have one key for each of the {count} points; there are {len(keys)}")
+        taken = [key for key in keys if key in self]
+        if taken:
+            more = f" and {len(taken) - 5} more" if len(taken) > 5 else ""
+            raise DuplicateKeyError(
+                f"keys must be new; taken already: {listed(taken[:5])}{more}. To change a live point use update()"
+            )
+
+    def add(self, keys: Sequence[Hashable] | None, leaves: NDArray[np.int32]) -> list[Hashable]:
+        """Give keys, the next numbers where they are None, to new leaves; return them."""
+        count = leaves.size
+        if keys is None:
+            added: list[Hashable] = list(range(self.next_number, self.next_number + count))
+        else:
+            added = list(keys)
+            self._use_dict()
+        if self._leaf_of is None or self._key_of is None:
+            self._append(np.arange(self.next_number, self.next_number + count), leaves)
+        else:
+            self._leaf_of.update(zip(added, leaves.tolist(), strict=True))
+            self._key_of.update(zip(leaves.tolist(), added, strict=True))
+        largest = max((key for key in added if isinstance(key, int)), default=-1)
+        self.next_number = max(self.next_number, largest + 1)
+        self.next_birth += count
+        return added
+
+    def discard(self, keys: Sequence[Hashable]) -> None:
+        """Forget live keys."""
+        if self._leaf_of is not None and self._key_of is not None:
+            for key in keys:
+                del self._key_of[self._leaf_of.pop(key)]
+            return
+        self._leaves[np.searchsorted(self._numbers[: self._n_slots], np.array(keys, np.int64))] = NULL
+        self._n_live -= len(keys)
+        if self._n_slots > 2 * self._n_live + 16:
+            self._keep_live()
+
+    @classmethod
+    def assembled(
+        cls, keys: Sequence[Hashable], leaves: NDArray[np.int32], is_numbered: bool, next_birth: int, next_number: int
+    ) -> KeyTable:
+        """A table of keys that are known already."""
+        table = cls()
+        if is_numbered:
+            table._append(np.array(keys, np.int64), leaves)
+        else:
+            table.add(keys, leaves)
+        table.next_birth, table.next_number = next_birth, next_number
+        return table
+
+    def copy(self) -> KeyTable:
+        """A table that shares nothing with this one."""
+        twin = KeyTable()
+        twin.__dict__.update(self.__dict__)
+        twin._numbers, twin._leaves = self._numbers.copy(), self._leaves.copy()
+        twin._leaf_of = None if self._leaf_of is None else dict(self._leaf_of)
+        twin._key_of = None if self._key_of is None else dict(self._key_of)
+        return twin
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether all keys so far were given by the table."""
+        return self._leaf_of is None
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the numbered keys; that of chosen keys cannot be told."""
+        return self._n_slots * (self._numbers.itemsize + self._leaves.itemsize)
+
+    def _find(self, key: object) -> int:
+        try:
+            if self._leaf_of is not None:
+                return self._leaf_of.get(key, NULL)  # type: ignore[call-overload, no-any-return]
+            hash(key)
+            if not key == int(key):  # type: ignore[call-overload]
+                return NULL
+        except (TypeError, ValueError, OverflowError):
+            return NULL
+        slot = int(np.searchsorted(self._numbers[: self._n_slots], int(key)))  # type: ignore[call-overload]
+        return int(self._leaves[slot]) if slot < self._n_slots and self._numbers[slot] == key else NULL
+
+    def _append(self, numbers: NDArray[np.int64], leaves: NDArray[np.int32]) -> None:
+        needed = self._n_slots + leaves.size
+        if needed > self._numbers.size:
+            room = max(needed, self._numbers.size + self._numbers.size // 2)
+            for name in ("_numbers", "_leaves"):
+                old = getattr(self, name)
+                new = np.empty(room, old.dtype)
+                new[: self._n_slots] = old[: self._n_slots]
+                setattr(self, name, new)
+        self._numbers[self._n_slots : needed] = numbers
+        self._leaves[self._n_slots : needed] = leaves
+        self._n_slots = needed
+        self._n_live += leaves.size
+
+    def _keep_live(self) -> None:
+        """Drop the slots of removed keys."""
+        live = self._leaves[: self._n_slots] != NULL
+        self._numbers = self._numbers[: self._n_slots][live]
+        self._leaves = self._leaves[: self._n_slots][live]
+        self._n_slots = self._leaves.size
+
+    def _use_dict(self) -> None:
+        if self._leaf_of is None:
+            self._leaf_of = dict(zip(self.keys(), self.leaves().tolist(), strict=True))
+            self._key_of = {leaf: key for key, leaf in self._leaf_of.items()}
+            self._numbers, self._leaves = np.empty(0, np.int64), np.empty(0, np.int32)
+            self._n_slots = self._n_live = 0
+
+
+def encode_keys(keys: Sequence[Hashable]) -> list[Any]:
+    """Keys as JSON can have them."""
+    return [_encode(key) for key in keys]
+
+
+def decode_keys(encoded: Sequence[Any]) -> list[Hashable]:
+    """The keys that `encode_keys` was given."""
+    return [_decode(item) for item in encoded]
+
+
+# How to write and read the kinds of keys that JSON does not have. Their order matters: a datetime is a date too.
+_CODECS: dict[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "tuple": (tuple, encode_keys, lambda items: tuple(decode_keys(items))),
+    "bytes": (bytes, bytes.hex, bytes.fromhex),
+    "uuid": (uuid.UUID, str, uuid.UUID),
+    "datetime": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
+}
+
+
+def _encode(key: Hashable) -> Any:
+    if key is None or type(key) in (bool, int, float, str):
+        return key
+    for name, (kind, write, _) in _CODECS.items():
+        if type(key) is kind:
+            return {name: write(key)}
+    raise InvalidKeyError(
+        f"only keys that are numbers, strings, None, bytes, dates, UUIDs or tuples of these can be saved; "
+        f"this one is a {type(key).__name__}: {key!r}"
+    )
+
+
+def _decode(item: Any) -> Hashable:
+    if not isinstance(item, dict):
+        return item  # type: ignore[no-any-return]
+    ((name, value),) = item.items()
+    return _CODECS[name][2](value)  # type: ignore[no-any-return]

@@ -1,0 +1,320 @@
+"""`HierarchyReader`: the questions that a hierarchy answers. None of them changes it."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.columns import NULL
+from evertree.errors import EmptyHierarchyError, ParameterError, UnknownNodeError
+from evertree.keys import KeyTable
+from evertree.tree import LiveTree, invariants, reading
+
+
+class HierarchyReader:
+    """What can be read from a hierarchy. Nodes are numbers, valid until the next edit or ``refine``."""
+
+    _live: LiveTree
+    _keys: KeyTable
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def keys(self) -> list[Hashable]:
+        """The live keys, oldest first: the order of every array that a hierarchy gives.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> h.insert([[0.0], [1.0], [5.0]], keys=["a", "b", "c"])
+        ['a', 'b', 'c']
+        >>> h.remove(["b"])
+        >>> h.keys()
+        ['a', 'c']
+        """
+        return self._keys.keys()
+
+    def points(self) -> NDArray[Any]:
+        """The live points as they were given, a row for each key. A copy.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy(linkage="average", metric="cosine")
+        >>> keys = h.insert([[3.0, 4.0], [0.0, 2.0]])
+        >>> h.points()
+        array([[3., 4.],
+               [0., 2.]])
+        """
+        return np.array(self._live.points(self._keys.leaves()))
+
+    @property
+    def root(self) -> int:
+        """The node that holds all points.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [1.0], [5.0]])
+        >>> sorted(h.members(h.root))
+        [0, 1, 2]
+        """
+        self._require_points("root")
+        return self._live.root
+
+    def leaf(self, key: Hashable) -> int:
+        """The leaf of a live point.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [1.0], [5.0]])
+        >>> h.members(h.sibling(h.leaf(0)))
+        [1]
+        """
+        return int(self._keys.leaves_of([key])[0])
+
+    def nodes(self) -> NDArray[np.int32]:
+        """All nodes, children before parents: the root comes last.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [1.0], [5.0]])
+        >>> [h.members(node) for node in h.nodes()]
+        [[0], [1], [0, 1], [2], [0, 1, 2]]
+        """
+        return self._live.nodes()
+
+    def parent(self, node: int) -> int:
+        """The parent of a node; -1 (``et.NULL``) for the root.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [1.0]])
+        >>> h.parent(h.leaf(0)) == h.root, h.parent(h.root)
+        (True, -1)
+        """
+        return int(self._live.tree.parent[self._known_node(node)])
+
+    def children(self, node: int) -> tuple[int, ...]:
+        """The two children of a node; none for a leaf.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [1.0]])
+        >>> h.children(h.root) == (h.leaf(0), h.leaf(1)), h.children(h.leaf(0))
+        (True, ())
+        """
+        u = self._known_node(node)
+        left, right = int(self._live.tree.left[u]), int(self._live.tree.right[u])
+        return () if left == NULL else (left, right)
+
+    def sibling(self, node: int) -> int:
+        """The other child of a node's parent; -1 (``et.NULL``) for the root.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [1.0]])
+        >>> h.sibling(h.leaf(0)) == h.leaf(1), h.sibling(h.root)
+        (True, -1)
+        """
+        u = self._known_node(node)
+        p = int(self._live.tree.parent[u])
+        if p == NULL:
+            return NULL
+        left, right = int(self._live.tree.left[p]), int(self._live.tree.right[p])
+        return right if left == u else left
+
+    def members(self, node: int) -> list[Hashable]:
+        """The keys of the points below a node, oldest first.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> h.members(h.parent(h.leaf(0)))
+        [0, 2]
+        """
+        below = self._live.nodes(self._known_node(node))
+        leaves = below[below % 2 == 0]
+        births = self._live.tree.birth[leaves]
+        order = np.argsort(births)
+        return self._keys.keys_of(leaves[order], births[order])
+
+    def height(self, node: int) -> float:
+        """The linkage between the children of a node, in SciPy's units (Ward: √(2ζ)); 0 for a leaf.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [3.0]])
+        >>> h.height(h.root)
+        3.0
+        """
+        value = reading.linkage_values(self._live, np.array([self._known_node(node)], np.int32))
+        return float(self._live.scheme.height(value[0]))
+
+    def is_homogeneous(self) -> bool:
+        """Whether no grandchild is closer to its parent's sibling than to its own sibling. Scans the whole tree.
+
+        This is the paper's Definition 4, checked at every node. See `violations`.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy.random(np.random.default_rng(0).normal(size=(50, 2)))
+        >>> h.is_homogeneous()
+        False
+        >>> report = h.refine()
+        >>> h.is_homogeneous()
+        True
+        """
+        return self.violations().size == 0
+
+    def violations(self) -> NDArray[np.int32]:
+        """The nodes one of whose children is closer to the node's sibling than to the other child. Scans the whole tree.
+
+        Values that differ by less than 1e-9 of the larger (1e-5 for float32), or by less than rounding explains, are
+        equal.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy.from_linkage([[0, 2, 1, 2], [1, 3, 1, 3]], [[0.0], [1.0], [9.0]])
+        >>> [h.members(node) for node in h.violations()]
+        [[0, 2]]
+        """
+        nodes = self._live.nodes()
+        found = np.empty_like(nodes)
+        if nodes.size < 3:
+            return found[:0]
+        return found[: kernels.scan.find_violations(self._live.tree, self._live.tag, nodes, found)]
+
+    def is_monotone(self) -> bool:
+        """Whether no node is lower than its child. Scans the whole tree.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> h.is_monotone()
+        True
+        """
+        nodes = self._live.nodes()
+        if nodes.size < 3:
+            return True
+        return int(kernels.scan.find_inversions(self._live.tree, self._live.tag, nodes, np.empty_like(nodes))) == 0
+
+    def linkage_matrix(self) -> NDArray[np.float64]:
+        """The tree as SciPy's matrix Z: leaf i is ``keys()[i]``, and the heights are finite and monotone.
+
+        Heights of a tree that is not refined can have inversions; they are raised to a running maximum. Without two
+        points the shape is (0, 4).
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> h.linkage_matrix().round(3)
+        array([[0.   , 2.   , 1.   , 2.   ],
+               [1.   , 3.   , 5.196, 3.   ]])
+        """
+        return reading.linkage_matrix(self._live, self._keys.leaves())
+
+    def cut(self, n_clusters: int | None = None, height: float | None = None) -> NDArray[np.int64]:
+        """Flat clusters: so many, or those whose points meet at most at a height.
+
+        Parameters
+        ----------
+        n_clusters : int
+            From 1 to the number of points.
+        height : float
+            In SciPy's units, as in `linkage_matrix`.
+
+        Returns
+        -------
+        labels : ndarray of int
+            The cluster of each of ``keys()``: 0, 1, … by first appearance.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> h.cut(n_clusters=2)
+        array([0, 1, 0])
+        >>> h.cut(height=0.5)
+        array([0, 1, 2])
+        """
+        self._require_points("cut")
+        if (n_clusters is None) == (height is None):
+            raise ParameterError("cut takes n_clusters or height, one of the two")
+        if n_clusters is not None and not (
+            isinstance(n_clusters, numbers.Integral) and 1 <= n_clusters <= len(self)
+        ):
+            raise ParameterError(f"n_clusters must be a whole number from 1 to {len(self)}; it is {n_clusters!r}")
+        if height is not None and not (isinstance(height, numbers.Real) and height >= 0):
+            raise ParameterError(f"height must be a number that is not negative; it is {height!r}")
+        k = None if n_clusters is None else int(n_clusters)
+        return reading.cut(self._live, self._keys.leaves(), k, None if height is None else float(height))
+
+    def cophenetic(self) -> NDArray[np.float64]:
+        """The induced ultrametric: the height at which each pair of points meets, condensed. O(n²).
+
+        This is the matrix U of the paper's section 5.2. As in the paper, the heights of a Ward tree are here those of
+        average linkage on the metric, because Ward's own values have other units than distances.
+
+        Returns
+        -------
+        u : ndarray of shape (n (n - 1) / 2,)
+            In the order of `scipy.spatial.distance.pdist`, aligned with ``keys()``.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy(linkage="average", metric="sqeuclidean")
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> h.cophenetic()
+        array([20.5,  1. , 20.5])
+        """
+        return reading.cophenetic(self._live, self._keys.leaves())
+
+    def validate(self) -> None:
+        """Check every invariant of the tree, its statistics recomputed from the points; for tests. O(n m depth).
+
+        Raises
+        ------
+        InvariantError
+            If one does not hold: a bug in evertree.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> h.validate()
+        """
+        invariants.check_shape(self._live)
+        invariants.check_worklist(self._live)
+        invariants.check_statistics(self._live)
+        invariants.check_keys(self._live, self._keys.leaves())
+
+    def _known_node(self, node: Any) -> int:
+        if isinstance(node, numbers.Integral) and not isinstance(node, bool):
+            u = int(node)
+            if self._live.hangs(u):
+                return u
+        raise UnknownNodeError(
+            f"node must be a node of the tree as it is now; it is {node!r}. Numbers of nodes hold until the next edit or "
+            "refine: see nodes(), or leaf(key) for the leaf of a key"
+        )
+
+    def _require_points(self, what: str) -> None:
+        if len(self) == 0:
+            raise EmptyHierarchyError(f"{what} needs at least one point, and the hierarchy is empty: insert points first")

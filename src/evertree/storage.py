@@ -1,0 +1,91 @@
+"""The file format: a header in JSON and named arrays in a zip archive (NumPy's ``.npz``), with no pickle in it.
+
+The header has the format's version, what the caller puts into it, and a SHA-256 of every array. A file of a newer
+version is refused with the remedy; one that was damaged or edited is refused too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError
+
+#: Written into every file. It grows when a reader of an older version could not understand the file.
+FORMAT_VERSION = 1
+
+_FORMAT = "evertree hierarchy"
+
+
+def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a file beside `path` and put it in place when it is complete, so that there is always a whole one."""
+    full_header = {
+        "format": _FORMAT,
+        "version": FORMAT_VERSION,
+        **header,
+        "sha256": {name: _digest(array) for name, array in arrays.items()},
+    }
+    text = np.frombuffer(json.dumps(full_header).encode(), np.uint8)
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, header=text, **arrays)  # type: ignore[arg-type]
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and the arrays of a file, checked."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile) or "header" not in archive:
+                raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
+            header = json.loads(archive["header"].tobytes())
+            _check_header(path, header)
+            arrays = {name: archive[name] for name in header["sha256"]}
+    except (zipfile.BadZipFile, EOFError, OSError, KeyError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the file is not there, or may not be read
+        raise CorruptFileError(f"{path} is damaged: {error}") from error
+    except ValueError as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"{path} is not a file written by Hierarchy.save: {error}") from error
+    for name, array in arrays.items():
+        if _digest(array) != header["sha256"][name]:
+            raise CorruptFileError(f"{path} is damaged: {name!r} does not have its checksum")
+    return header, arrays
+
+
+def _check_header(path: str | os.PathLike[str], header: Any) -> None:
+    if not isinstance(header, dict) or header.get("format") != _FORMAT:
+        raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
+    if header["version"] > FORMAT_VERSION:
+        raise NewerFormatError(
+            f"{path} has format version {header['version']}, and this evertree reads up to {FORMAT_VERSION}: "
+            "upgrade evertree to read it"
+        )
+
+
+def _digest(array: NDArray[Any]) -> str:
+    description = f"{array.dtype.str} {array.shape}".encode()
+    return hashlib.sha256(description + np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,239 @@
+"""`LiveTree`: the columns of one tree with room to grow, and the edits that keep it homogeneous, by node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.columns import (
+    FREE_INNER,
+    FREE_LEAF,
+    GUARDED,
+    INNER_TOP,
+    LEAF_TOP,
+    N_POINTS,
+    N_TREE_STATE,
+    N_WORK_STATE,
+    NULL,
+    PENDING,
+    QUOTA,
+    ROOT,
+    Tree,
+    Worklist,
+)
+from evertree.linkages import Average, Scheme, Ward
+
+#: Moves before the guard widens the tolerance: this many for each point, and some more for small trees.
+QUOTA_PER_POINT = 1_000
+SMALLEST_QUOTA = 10_000
+
+UNLIMITED = 1 << 62
+
+
+class LiveTree:
+    """A tree over points, its worklist, and the scheme that it is homogeneous for.
+
+    Nodes are numbers, and nothing here knows of keys. What callers pass has been checked.
+
+    Parameters
+    ----------
+    scheme
+        The linkage on its metric.
+    n_columns, dtype
+        Of the points.
+    """
+
+    def __init__(self, scheme: Scheme, n_columns: int, dtype: np.dtype[Any]) -> None:
+        self.scheme = scheme
+        self.tree = _new_tree(0, n_columns, dtype)
+        self.work = _new_worklist(0)
+        #: The points as they were given, by row, where they differ from the coordinates in ``tree.mean``.
+        self.kept: NDArray[Any] | None = np.empty((0, n_columns), dtype) if scheme.changes_points else None
+
+    @classmethod
+    def assembled(cls, scheme: Scheme, tree: Tree, work: Worklist, kept: NDArray[Any] | None) -> LiveTree:
+        """A tree of columns that are there already."""
+        live = cls.__new__(cls)
+        live.scheme, live.tree, live.work, live.kept = scheme, tree, work, kept
+        return live
+
+    @property
+    def n_points(self) -> int:
+        return int(self.tree.state[N_POINTS])
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.tree.mean.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.tree.mean.dtype
+
+    @property
+    def root(self) -> int:
+        return int(self.tree.state[ROOT])
+
+    @property
+    def capacity(self) -> int:
+        """How many points there is room for."""
+        return self.tree.parent.size // 2
+
+    @property
+    def tag(self) -> Ward | Average:
+        return self.scheme.tag(self.dtype)
+
+    @property
+    def n_pending(self) -> int:
+        """How many checks may have changed: with none, the tree is homogeneous."""
+        return int(self.work.state[PENDING])
+
+    @property
+    def n_guarded(self) -> int:
+        """How often the guard against endless moves has had to act."""
+        return int(self.work.state[GUARDED])
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the columns, as far as they are in use."""
+        used = 2 * max(int(self.tree.state[LEAF_TOP]), int(self.tree.state[INNER_TOP]))
+        columns = [*self.tree[:-1], *self.work[:-1]]
+        kept = 0 if self.kept is None else used // 2 * self.kept[:1].nbytes
+        return kept + sum(used * column[:1].nbytes for column in columns)
+
+    def points(self, leaves: NDArray[np.int32]) -> NDArray[Any]:
+        """The points of `leaves` as they were given, bit for bit."""
+        if self.kept is not None:
+            return self.kept[leaves >> 1]
+        return self.tree.mean[leaves]
+
+    def nodes(self, root: int | None = None) -> NDArray[np.int32]:
+        """All nodes below `root`, and itself, children first. O(their number), of all nodes where `root` is not given."""
+        top = self.root if root is None else root
+        nodes = np.empty(max(2 * self.n_points - 1, 0), np.int32)
+        if top == NULL:
+            return nodes
+        return nodes[: kernels.traverse.postorder(self.tree, top, nodes)]
+
+    def hangs(self, u: int) -> bool:
+        """Whether `u` is a node of the tree."""
+        top = LEAF_TOP if u % 2 == 0 else INNER_TOP
+        return 0 <= u >> 1 < self.tree.state[top] and self.tree.parent[u] >= NULL
+
+    def copy(self) -> LiveTree:
+        """A tree that shares nothing with this one."""
+        return LiveTree.assembled(
+            self.scheme,
+            Tree(*(column.copy() for column in self.tree)),
+            Worklist(*(column.copy() for column in self.work)),
+            None if self.kept is None else self.kept.copy(),
+        )
+
+    def reserve(self, n_more: int) -> None:
+        """Make room for `n_more` points. O(1) amortised. If memory does not suffice, nothing has changed."""
+        needed = self.n_points + n_more
+        if needed <= self.capacity:
+            return
+        rows = max(needed, self.capacity + self.capacity // 2)
+        tree, work = _new_tree(rows, self.n_columns, self.dtype), _new_worklist(rows)
+        kept = None if self.kept is None else np.empty((rows, self.n_columns), self.dtype)
+        used = 2 * max(int(self.tree.state[LEAF_TOP]), int(self.tree.state[INNER_TOP]))
+        for old, new in zip((*self.tree[:-1], *self.work[:-1]), (*tree[:-1], *work[:-1]), strict=True):
+            new[:used] = old[:used]
+        tree.state[:] = self.tree.state
+        work.state[:] = self.work.state
+        work.state[QUOTA] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
+        if kept is not None and self.kept is not None:
+            kept[: used // 2] = self.kept[: used // 2]
+        self.tree, self.work, self.kept = tree, work, kept
+
+    def warm_up(self) -> None:
+        """Compile, or load, what `homogenise` needs now, so that a deadline set later can be kept."""
+        self.homogenise(0, 0)
+
+    def new_leaves(self, count: int) -> NDArray[np.int32]:
+        """Leaves for `count` points, for which there is room. They hang nowhere yet."""
+        leaves = np.empty(count, np.int32)
+        kernels.topology.allocate_leaves(self.tree, leaves)
+        return leaves
+
+    def fill(
+        self,
+        leaves: NDArray[np.int32],
+        points: NDArray[Any],
+        coordinates: NDArray[Any],
+        weights: NDArray[np.float64],
+        births: NDArray[np.int64],
+    ) -> None:
+        """Write the rows of `leaves`."""
+        self.tree.mean[leaves] = coordinates
+        self.tree.size[leaves] = weights
+        self.tree.variance[leaves] = 0.0
+        self.tree.birth[leaves] = births
+        if self.kept is not None:
+            self.kept[leaves >> 1] = points
+
+    def insert(self, leaves: NDArray[np.int32]) -> None:
+        """Hang filled leaves into the tree one by one (`tab.Insert`, then `tab.OHC`)."""
+        kernels.insert.insert_leaves(self.tree, self.work, self.tag, leaves)
+
+    def detach(self, leaves: NDArray[np.int32]) -> None:
+        """Take leaves out of the tree, and make it homogeneous again. They stay allocated."""
+        kernels.remove.detach_leaves(self.tree, self.work, leaves, np.empty_like(leaves))
+        self.homogenise(UNLIMITED, UNLIMITED)
+
+    def release(self, leaves: NDArray[np.int32]) -> None:
+        """Give detached leaves back, for other points."""
+        kernels.topology.release_leaves(self.tree, leaves)
+
+    def homogenise(self, max_checks: int, max_moves: int) -> tuple[int, int]:
+        """Refine (`tab.OHC`) within limits; how many checks and moves that took."""
+        checks, moves = kernels.homogenise.homogenise(self.tree, self.work, self.tag, max_checks, max_moves)
+        return int(checks), int(moves)
+
+    def rebuild(self) -> None:
+        """Compute all statistics from the leaves in one pass, and note every node for a check. O(n m)."""
+        nodes = self.nodes()
+        if nodes.size:
+            kernels.statistics.merge_all(self.tree, nodes)
+            kernels.worklist.push_bottom_up(self.work, nodes)
+
+    def set_scheme(self, scheme: Scheme) -> None:
+        """Keep the tree, and compute its statistics for another linkage or metric. O(n m)."""
+        leaves = 2 * np.flatnonzero(self.tree.parent[: 2 * self.tree.state[LEAF_TOP] : 2] >= NULL).astype(np.int32)
+        points = self.points(leaves)
+        coordinates = scheme.coordinates(points)  # it may refuse them: nothing has changed so far
+        kept = np.empty((self.capacity, self.n_columns), self.dtype) if scheme.changes_points else None
+        if kept is not None:
+            kept[leaves >> 1] = points
+        self.scheme, self.kept = scheme, kept
+        self.tree.mean[leaves] = coordinates
+        self.rebuild()
+
+
+def _new_tree(rows: int, n_columns: int, dtype: np.dtype[Any]) -> Tree:
+    n_nodes = 2 * rows
+    state = np.zeros(N_TREE_STATE, np.int64)
+    state[[ROOT, FREE_LEAF, FREE_INNER]] = NULL
+    return Tree(
+        parent=np.empty(n_nodes, np.int32),
+        left=np.empty(n_nodes, np.int32),
+        right=np.empty(n_nodes, np.int32),
+        birth=np.empty(n_nodes, np.int64),
+        size=np.empty(n_nodes, np.float64),
+        variance=np.empty(n_nodes, np.float64),
+        mean=np.empty((n_nodes, n_columns), dtype),
+        state=state,
+    )
+
+
+def _new_worklist(rows: int) -> Worklist:
+    state = np.zeros(N_WORK_STATE, np.int64)
+    state[QUOTA] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
+    return Worklist(
+        stack=np.empty(2 * rows, np.int32),
+        mark=np.zeros(2 * rows, np.uint8),
+        state=state,
+    )
