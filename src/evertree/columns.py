@@ -29,10 +29,12 @@ N_TREE_STATE = 6
 
 # Entries of `Worklist.state`.
 PENDING = 0  # how many nodes wait
-MOVES = 1  # moves since the list was last empty: what the guard counts
-QUOTA = 2  # after this many moves the guard makes the tolerance ten times wider, and so on
-GUARDED = 3  # how often the list became empty only because the guard had widened the tolerance
-N_WORK_STATE = 4
+CHECKS = 1  # checks made so far
+MOVES = 2  # moves made so far
+MOVES_BEFORE = 3  # as many had been made when the list was last empty
+QUOTA = 4  # after this many moves since then the guard makes the tolerance ten times wider, and so on
+GUARDED = 5  # how often the list became empty only because the guard had widened the tolerance
+N_WORK_STATE = 6
 
 # Bits of `Worklist.mark`.
 QUEUED = 1  # the node is on the stack

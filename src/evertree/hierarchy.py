@@ -175,6 +175,19 @@ class Hierarchy(HierarchyReader):
         return self._live.scheme.metric_params
 
     @property
+    def n_moves(self) -> int:
+        """Moves that edits and refinements have made so far.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> h.n_moves
+        0
+        """
+        return self._live.n_moves
+
+    @property
     def n_bytes(self) -> int:
         """Memory that the points, the tree and its worklist take; keys that the user chose are not counted."""
         return self._live.n_bytes + self._keys.n_bytes
@@ -320,39 +333,41 @@ class Hierarchy(HierarchyReader):
         budget = as_budget("seconds", seconds)
         max_moves = as_budget("moves", moves, whole=True)
         as_choice("until", self.goal if until is None else until, GOALS)
-        self._live.warm_up()
-        n_guarded = self._live.n_guarded
+        live = self._live
+        live.warm_up()
+        checks_before, moves_before, guarded_before = live.n_checks, live.n_moves, live.n_guarded
         start = last_call = time.perf_counter()
-        checks_made = moves_made = 0
         n_checks = 256  # in a slice; it adapts to the speed of the machine and the number of columns
 
-        def report(elapsed: float, stopped_by: str | None) -> Report:
-            pending = self._live.n_pending
-            guarded = self._live.n_guarded > n_guarded
-            if stopped_by == "homogeneous" and guarded:
-                stopped_by = "guard"
-            return Report(moves_made, checks_made, elapsed, pending, pending == 0 and not guarded, stopped_by)
+        def report(stopped_by: str | None) -> Report:
+            guarded = live.n_guarded > guarded_before
+            return Report(
+                moves=live.n_moves - moves_before,
+                checks=live.n_checks - checks_before,
+                seconds=time.perf_counter() - start,
+                pending=live.n_pending,
+                homogeneous=live.n_pending == 0 and not guarded,
+                stopped_by="guard" if stopped_by == "homogeneous" and guarded else stopped_by,
+            )
 
         stopped_by = None
         while stopped_by is None:
             began = time.perf_counter()
-            if self._live.n_pending == 0:
+            moves_left = UNLIMITED if max_moves is None else max_moves + moves_before - live.n_moves
+            if live.n_pending == 0:
                 stopped_by = "homogeneous"
             elif budget is not None and began - start >= budget:
                 stopped_by = "seconds"
-            elif max_moves is not None and moves_made >= max_moves:
+            elif moves_left <= 0:
                 stopped_by = "moves"
             else:
-                moves_left = UNLIMITED if max_moves is None else int(max_moves) - moves_made
-                more_checks, more_moves = self._live.homogenise(n_checks, moves_left)
-                checks_made += more_checks
-                moves_made += more_moves
+                live.homogenise(n_checks, int(moves_left))
                 now = time.perf_counter()
                 n_checks = max(16, min(2 * n_checks, int(n_checks * _SLICE / max(now - began, 1e-7))))
                 if progress is not None and now - last_call >= _PROGRESS_EVERY:
-                    progress(report(now - start, None))
+                    progress(report(None))
                     last_call = now
-        final = report(time.perf_counter() - start, stopped_by)
+        final = report(stopped_by)
         if progress is not None:
             progress(final)
         return final

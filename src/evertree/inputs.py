@@ -22,7 +22,7 @@ from evertree.errors import (
     listed,
     name_rows,
 )
-from evertree.linkages import LARGEST
+from evertree.linkages import LARGEST, largest_value
 
 #: Weights above this, or below its inverse, would overflow in products.
 LARGEST_WEIGHT = 1e100
@@ -42,9 +42,8 @@ def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDA
     if points.size == 0:
         return points.astype(wanted)
     largest = np.abs(points).max()
-    limit = min(LARGEST, float(np.finfo(wanted).max))
-    if not largest <= limit:  # NaN is not
-        _refuse_values(points, limit, wanted)
+    if not largest <= largest_value(wanted):  # NaN is not
+        _refuse_values(points, wanted)
     return np.ascontiguousarray(points, dtype=wanted)
 
 
@@ -77,11 +76,12 @@ def _as_matrix(X: Any) -> NDArray[Any]:
     return points
 
 
-def _refuse_values(points: NDArray[Any], limit: float, dtype: np.dtype[Any]) -> None:
+def _refuse_values(points: NDArray[Any], dtype: np.dtype[Any]) -> None:
     bad = ~np.isfinite(points).all(axis=1)
     if bad.any():
         rows = name_rows(np.flatnonzero(bad))
         raise NotFiniteError(f"X must be finite; it has NaN or infinity in {rows}: remove or fill these rows")
+    limit = largest_value(dtype)
     large = (np.abs(points) > limit).any(axis=1)
     reason = "their squares overflow" if limit == LARGEST else f"the hierarchy holds {dtype.name}"
     raise MagnitudeError(

@@ -78,6 +78,11 @@ TOLERANCE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 LARGEST = 1e150
 
 
+def largest_value(dtype: np.dtype[Any]) -> float:
+    """The largest coordinate that data of this type may have."""
+    return min(LARGEST, float(np.finfo(dtype).max))
+
+
 class Scheme:
     """A linkage on a metric: how points become coordinates, and linkage values heights.
 
@@ -120,13 +125,13 @@ class Scheme:
                     f"metric_params['VI'] must be {points.shape[1]} × {points.shape[1]}, as the points have "
                     f"{points.shape[1]} columns; it is {self.matrix.shape[0]} × {self.matrix.shape[1]}"
                 )
-            whitened = (points.astype(np.float64) @ self._root).astype(points.dtype)
-            if not np.all(np.abs(whitened) <= LARGEST):
+            whitened = points.astype(np.float64) @ self._root
+            if not np.all(np.abs(whitened) <= largest_value(points.dtype)):
                 raise MagnitudeError(
                     "metric='mahalanobis': the points times a square root of VI exceed "
-                    f"{min(LARGEST, float(np.finfo(points.dtype).max)):.0e}; scale the points or VI down"
+                    f"{largest_value(points.dtype):.3g}; scale the points or VI down"
                 )
-            return whitened
+            return whitened.astype(points.dtype)
         return points
 
     def zeta(self, value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evertree.columns import GUARDED, MOVES, NULL, PENDING, QUOTA
+from evertree.columns import CHECKS, GUARDED, MOVES, MOVES_BEFORE, NULL, PENDING, QUOTA
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.linkage_values import nearer_child
 from evertree.kernels.statistics import merge_children
@@ -19,7 +19,8 @@ def guarded_tolerance(linkage, work):
     The procedure ends in exact arithmetic (`thm.Convergence`). Should rounding ever make it go round in circles, the
     tolerance grows until nothing is worth a move: no input can loop.
     """
-    return linkage.tolerance * 10.0 ** (work.state[MOVES] // work.state[QUOTA])
+    moves = work.state[MOVES] - work.state[MOVES_BEFORE]
+    return linkage.tolerance * 10.0 ** (moves // work.state[QUOTA])
 
 
 @inline
@@ -36,29 +37,33 @@ def make_move(tree, work, v, near):
     push(work, v)
 
 
+@inline
+def note_empty(work):
+    """The worklist is empty: the guard counts from here, and notes whether it had to act."""
+    if work.state[MOVES] - work.state[MOVES_BEFORE] >= work.state[QUOTA]:
+        work.state[GUARDED] += 1
+    work.state[MOVES_BEFORE] = work.state[MOVES]
+
+
 @kernel
 def homogenise(tree, work, linkage, max_checks, max_moves):
-    """Refine until the worklist is empty, or a limit is reached. Returns the checks and the moves made.
+    """Refine until the worklist is empty, or a limit is reached.
 
     `tab.OHC`: find a node at which local homogeneity is violated; swap its child with the larger dissimilarity to its
     sibling, `far`, with that sibling; go on until there is none. O(m) for each check; a move changes the statistics of
     one node.
     """
-    checks = 0
-    moves = 0
-    while work.state[PENDING] > 0 and checks < max_checks and moves < max_moves:
+    last_check = work.state[CHECKS] + max_checks
+    last_move = work.state[MOVES] + max_moves
+    while work.state[PENDING] > 0 and work.state[CHECKS] < last_check and work.state[MOVES] < last_move:
         v = pop(work)
         if tree.parent[v] <= NULL:  # the root, or a node that was given back
             continue
-        checks += 1
+        work.state[CHECKS] += 1
         tolerance = guarded_tolerance(linkage, work)
         near = nearer_child(linkage, tree, tolerance, tree.left[v], tree.right[v], sibling(tree, v))
         if near != NULL:
             make_move(tree, work, v, near)
-            moves += 1
             work.state[MOVES] += 1
     if work.state[PENDING] == 0:
-        if work.state[MOVES] >= work.state[QUOTA]:
-            work.state[GUARDED] += 1
-        work.state[MOVES] = 0
-    return checks, moves
+        note_empty(work)

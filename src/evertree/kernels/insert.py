@@ -42,12 +42,7 @@ def insert_leaf(tree, work, linkage, i):
 
 @kernel
 def insert_leaves(tree, work, linkage, leaves):
-    """Insert `leaves` one after the other, making the tree homogeneous after each. Returns the checks and moves made."""
-    checks = 0
-    moves = 0
+    """Insert `leaves` one after the other, making the tree homogeneous after each."""
     for i in leaves:
         insert_leaf(tree, work, linkage, i)
-        more_checks, more_moves = homogenise(tree, work, linkage, UNLIMITED, UNLIMITED)
-        checks += more_checks
-        moves += more_moves
-    return checks, moves
+        homogenise(tree, work, linkage, UNLIMITED, UNLIMITED)

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.columns import (
+    CHECKS,
     FREE_INNER,
     FREE_LEAF,
     GUARDED,
     INNER_TOP,
     LEAF_TOP,
+    MOVES,
     N_POINTS,
     N_TREE_STATE,
     N_WORK_STATE,
@@ -30,6 +32,7 @@ from evertree.linkages import Average, Scheme, Ward
 QUOTA_PER_POINT = 1_000
 SMALLEST_QUOTA = 10_000
 
+#: More checks or moves than anything takes.
 UNLIMITED = 1 << 62
 
 
@@ -89,6 +92,16 @@ class LiveTree:
     def n_pending(self) -> int:
         """How many checks may have changed: with none, the tree is homogeneous."""
         return int(self.work.state[PENDING])
+
+    @property
+    def n_checks(self) -> int:
+        """How many checks have been made so far."""
+        return int(self.work.state[CHECKS])
+
+    @property
+    def n_moves(self) -> int:
+        """How many moves have been made so far."""
+        return int(self.work.state[MOVES])
 
     @property
     def n_guarded(self) -> int:
@@ -182,16 +195,15 @@ class LiveTree:
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make it homogeneous again. They stay allocated."""
         kernels.remove.detach_leaves(self.tree, self.work, leaves, np.empty_like(leaves))
-        self.homogenise(UNLIMITED, UNLIMITED)
+        self.homogenise()
 
     def release(self, leaves: NDArray[np.int32]) -> None:
         """Give detached leaves back, for other points."""
         kernels.topology.release_leaves(self.tree, leaves)
 
-    def homogenise(self, max_checks: int, max_moves: int) -> tuple[int, int]:
-        """Refine (`tab.OHC`) within limits; how many checks and moves that took."""
-        checks, moves = kernels.homogenise.homogenise(self.tree, self.work, self.tag, max_checks, max_moves)
-        return int(checks), int(moves)
+    def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine (`tab.OHC`) within limits."""
+        kernels.homogenise.homogenise(self.tree, self.work, self.tag, max_checks, max_moves)
 
     def rebuild(self) -> None:
         """Compute all statistics from the leaves in one pass, and note every node for a check. O(n m)."""

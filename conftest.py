@@ -1,0 +1,41 @@
+"""Settings of all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import evertree
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+
+settings.register_profile(
+    "compiled", max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+settings.register_profile("interpreted", settings.get_profile("compiled"), max_examples=5, stateful_step_count=15)
+settings.load_profile("compiled" if COMPILED else "interpreted")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def _doctest_names(doctest_namespace, tmp_path, monkeypatch, request):
+    """Examples in docstrings use np and et, and write their files to a folder of their own."""
+    doctest_namespace.update(np=np, et=evertree)
+    if isinstance(request.node, pytest.DoctestItem):
+        monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The folder with real data sets, which is not part of the project."""
+    folder = Path(__file__).parents[1] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the real data sets are not beside this clone")
+    return folder

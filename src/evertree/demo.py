@@ -1,0 +1,171 @@
+"""The demonstration: handwritten digits stream into a live tree, some leave, some are corrected."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from evertree.batch import agglomerate
+from evertree.errors import MissingExtraError
+from evertree.hierarchy import Hierarchy
+from evertree.quality import cophenetic_correlation, dendrogram_purity
+
+_BATCH = 32
+_N_REMOVED = 200
+_N_UPDATED = 200
+_N_SHOWN = 50  # clusters in a dendrogram
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    name: str
+    hierarchy: Hierarchy
+    labels: NDArray[np.int64]
+    points_per_second: float
+    moves: int | None
+
+
+def run(console: Console, output: Path, seed: int) -> None:
+    """Build three trees of the digits, print them side by side and draw two of them."""
+    X, y = _load_digits(seed)
+    console.print(
+        f"{len(X)} handwritten digits of 8 × 8 pixels, Ward linkage: {_N_REMOVED} are removed again, "
+        f"{_N_UPDATED} arrive as noise and are corrected later"
+    )
+    with console.status("Compiling kernels (once; they are kept on disk)"):
+        _compile(X)
+    live = _stream(console, X, y, seed)
+    X_now, y_now = live.hierarchy.points(), live.labels
+    rows = [live, _refined(X_now, y_now, seed), _batch(X_now, y_now)]
+    console.print(_table(rows))
+    console.print(
+        "Homogeneous trees are valid at every moment, and only locally good: batch clustering sees all points at once."
+    )
+    _draw([rows[0], rows[-1]], output)
+    console.print(f"Dendrograms of the first and the last: {output}")
+
+
+def _load_digits(seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    try:
+        import matplotlib  # noqa: F401
+        from sklearn.datasets import load_digits
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"the demo needs {error.name}: pip install 'evertree[demo]'") from None
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(X))
+    return X[order], y[order]
+
+
+def _compile(X: NDArray[np.float64]) -> None:
+    """Call once what is timed later."""
+    h = Hierarchy.random(X[:5])
+    h.refine()
+    h.insert(X[5:8])
+    h.update([6], X[8:9])
+    h.remove([7])
+
+
+def _stream(console: Console, X: NDArray[np.float64], y: NDArray[np.int64], seed: int) -> Row:
+    """Insert the digits in small batches, some of them spoilt by noise; remove some, and correct the spoilt ones."""
+    rng = np.random.default_rng(seed)
+    chosen = rng.choice(len(X), _N_REMOVED + _N_UPDATED, replace=False)
+    removed, updated = chosen[:_N_REMOVED], chosen[_N_REMOVED:]
+    arriving = X.copy()
+    arriving[updated] = rng.uniform(0, 16, size=arriving[updated].shape)
+    h = Hierarchy("ward")
+    seconds = 0.0
+    for start in track(range(0, len(X), _BATCH), "Inserting", console=console):
+        began = time.perf_counter()
+        h.insert(arriving[start : start + _BATCH])
+        seconds += time.perf_counter() - began
+    for key in track(removed.tolist(), "Removing ", console=console):
+        began = time.perf_counter()
+        h.remove([key])
+        seconds += time.perf_counter() - began
+    for key in track(updated.tolist(), "Updating ", console=console):
+        began = time.perf_counter()
+        h.update([key], X[key : key + 1])
+        seconds += time.perf_counter() - began
+    n_edits = len(X) + removed.size + updated.size
+    labels = np.array([y[key] for key in h.keys()])
+    return Row("live", h, labels, n_edits / seconds, h.n_moves)
+
+
+def _refined(X: NDArray[Any], y: NDArray[np.int64], seed: int) -> Row:
+    """Start from a random tree over the same points."""
+    h = Hierarchy.random(X, "ward", seed=seed)
+    report = h.refine()
+    return Row("from random", h, y, len(X) / report.seconds, report.moves)
+
+
+def _batch(X: NDArray[Any], y: NDArray[np.int64]) -> Row:
+    began = time.perf_counter()
+    h = agglomerate(X, "ward")
+    return Row("batch HAC", h, y, len(X) / (time.perf_counter() - began), None)
+
+
+def _table(rows: list[Row]) -> Table:
+    table = Table("tree", "points / s", "moves", "homogeneous", "purity", "cophenetic r")
+    for row in rows:
+        n_violations = row.hierarchy.violations().size
+        table.add_row(
+            row.name,
+            f"{row.points_per_second:,.0f}",
+            "–" if row.moves is None else f"{row.moves:,}",
+            f"no: {n_violations} nodes" if n_violations else "yes",
+            f"{dendrogram_purity(row.hierarchy, row.labels):.3f}",
+            f"{cophenetic_correlation(row.hierarchy):.3f}",
+        )
+    for column in table.columns[1:]:
+        column.justify = "right"
+    return table
+
+
+def _draw(rows: list[Row], output: Path) -> None:
+    """The upper parts of some trees, each leaf coloured and named by the digit that most of it is."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from scipy.cluster.hierarchy import dendrogram
+
+    figure = Figure(figsize=(12, 3.2 * len(rows)), layout="constrained")
+    FigureCanvasAgg(figure)
+    colours = [f"C{digit}" for digit in range(10)]
+    for axes, row in zip(figure.subplots(len(rows), 1), rows, strict=True):
+        digits = _majority_below(row)
+        dendrogram(
+            row.hierarchy.linkage_matrix(),
+            p=_N_SHOWN,
+            truncate_mode="lastp",
+            leaf_label_func=lambda node, digits=digits: str(digits[node]),
+            leaf_rotation=0,
+            link_color_func=lambda node: "0.6",  # noqa: ARG005
+            ax=axes,
+        )
+        for label in axes.get_xticklabels():
+            label.set(color=colours[int(label.get_text())], fontweight="bold", fontsize=11)
+        purity = dendrogram_purity(row.hierarchy, row.labels)
+        axes.set_title(f"{row.name}: purity {purity:.2f}", loc="left")
+        axes.set_ylabel("Ward height")
+        axes.spines[["top", "right", "bottom"]].set_visible(False)
+    figure.savefig(output, dpi=110)
+
+
+def _majority_below(row: Row) -> NDArray[np.int64]:
+    """The most frequent digit in each cluster of SciPy's matrix."""
+    Z = row.hierarchy.linkage_matrix()
+    n = len(row.labels)
+    counts = np.zeros((2 * n - 1, 10), np.int64)
+    counts[np.arange(n), row.labels] = 1
+    for i, (a, b) in enumerate(Z[:, :2].astype(np.int64)):
+        counts[n + i] = counts[a] + counts[b]
+    return counts.argmax(axis=1)

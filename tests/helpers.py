@@ -1,0 +1,115 @@
+"""What tests share: ways from a hierarchy to `naive` and back, and data that breaks things."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+from evertree import Hierarchy
+from scipy.spatial.distance import squareform
+
+#: Every linkage on every metric that it has statistics on.
+SCHEMES = [
+    ("ward", "euclidean"),
+    ("ward", "sqeuclidean"),
+    ("ward", "mahalanobis"),
+    ("average", "sqeuclidean"),
+    ("average", "cosine"),
+]
+
+
+def params_of(metric: str, n_columns: int) -> dict | None:
+    """A matrix for Mahalanobis: symmetric, with eigenvalues from 1/2 to 2."""
+    if metric != "mahalanobis":
+        return None
+    q, _ = np.linalg.qr(np.random.default_rng(5).normal(size=(n_columns, n_columns)))
+    return {"VI": (q * np.linspace(0.5, 2, n_columns)) @ q.T}
+
+
+def new(linkage: str, metric: str, n_columns: int = 2) -> Hierarchy:
+    return Hierarchy(linkage, metric, metric_params=params_of(metric, n_columns))
+
+
+def definition(h: Hierarchy) -> naive.Zeta:
+    """The linkage of `h` by definition, between sets of positions in ``h.keys()``."""
+    x = h.points().astype(np.float64)
+    w = weights(h)
+    if h.linkage == "ward":
+        if h.metric == "mahalanobis":
+            x = x @ np.linalg.cholesky(h.metric_params["VI"])
+        return naive.ward(x, w)
+    return naive.average(naive.cosine(x) if h.metric == "cosine" else naive.sqeuclidean(x), w)
+
+
+def weights(h: Hierarchy) -> np.ndarray:
+    return h._live.tree.size[h._keys.leaves()]
+
+
+def nested(h: Hierarchy) -> naive.Tree:
+    """The tree of `h` for `naive`: points are positions in ``h.keys()``."""
+    position = {key: i for i, key in enumerate(h.keys())}
+    built: dict[int, naive.Tree] = {}
+    for u in h.nodes().tolist():
+        children = h.children(u)
+        built[u] = (built[children[0]], built[children[1]]) if children else position[h.members(u)[0]]
+    return built[h.root]
+
+
+def hierarchy_of(tree: naive.Tree, x: np.ndarray, linkage: str = "ward", metric: str = "euclidean", **options) -> Hierarchy:
+    """A hierarchy with the given shape over the rows of `x`, not refined."""
+    n = len(x)
+    number: dict[naive.Tree, int] = {}
+    rows = []
+    for t in reversed(naive.subtrees(tree)):
+        if isinstance(t, tuple):
+            number[t] = n + len(rows)
+            rows.append([number[t[0]], number[t[1]], 0, 0])
+        else:
+            number[t] = t
+    params = params_of(metric, x.shape[1])
+    return Hierarchy.from_linkage(
+        np.array(rows, float).reshape(-1, 4), x, linkage, metric, metric_params=params, **options
+    )
+
+
+def fingerprint(h: Hierarchy) -> list:
+    """Everything that `h` is, to the last bit."""
+    columns = [column.tobytes() for column in (*h._live.tree, *h._live.work)]
+    kept = None if h._live.kept is None else h._live.kept.tobytes()
+    return [columns, kept, h.keys(), h.linkage, h.metric, h.goal, h._keys.next_birth, h._keys.next_number]
+
+
+def assert_valid_and_homogeneous(h: Hierarchy) -> None:
+    h.validate()
+    assert h.violations().size == 0
+    assert h.is_homogeneous()
+    assert h.is_monotone()
+
+
+def hard_data() -> dict[str, np.ndarray]:
+    """Data sets on which ties, duplicates, rounding and overflow show."""
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(40, 3))
+    signs = rng.choice([-1.0, 1.0], size=(40, 3))
+    return {
+        "random": base,
+        "duplicates": np.repeat(base[:8], 5, axis=0),
+        "all identical": np.full((30, 2), 0.1),
+        "integer grid": np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), -1).reshape(-1, 2),
+        "line": np.arange(40.0).reshape(-1, 1),
+        "constant columns": np.column_stack([base, np.full(40, 7.0), np.zeros(40)]),
+        "huge": 1e150 * np.clip(base, -1, 1),
+        "tiny": 1e-150 * base,
+        "all magnitudes": signs * 10.0 ** rng.uniform(-150, 150, size=(40, 3)),
+        "far from the origin": base * 1e-3 + 1.7e9,
+        "last bits": 1.0 + np.finfo(float).eps * rng.integers(0, 4, size=(40, 2)),
+        "powers": 2.0 ** np.arange(40.0).reshape(-1, 1),
+        "float32": base.astype(np.float32),
+        "float32 far from the origin": (base + 1e4).astype(np.float32),
+        "one point": base[:1],
+        "two points": base[:2],
+        "no points": base[:0],
+    }
+
+
+def square(condensed: np.ndarray) -> np.ndarray:
+    return squareform(condensed) if condensed.size else np.zeros((1, 1))

@@ -1,0 +1,333 @@
+"""Insertion, deletion and update: by definition, by key, all or nothing, and homogeneous after each."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+
+import naive
+import numpy as np
+import pytest
+from evertree import Hierarchy, hierarchy, kernels
+from helpers import (
+    SCHEMES,
+    assert_valid_and_homogeneous,
+    definition,
+    fingerprint,
+    hard_data,
+    hierarchy_of,
+    nested,
+    new,
+)
+
+
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_place_of_a_new_point_is_the_papers(rng, linkage, metric):
+    """`tab.Insert`: the node beside which a point belongs, on random and on homogeneous trees, ties included."""
+    for trial in range(30):
+        x = rng.normal(size=(21, 2)) if trial % 2 else rng.integers(1, 4, size=(21, 2)).astype(float)
+        h = hierarchy_of(naive.random_tree(rng, 20), x[:20], linkage, metric)
+        if trial % 3:
+            h.refine()
+        tree = nested(h)
+        live = h._live
+        live.reserve(1)
+        leaf = live.new_leaves(1)
+        live.fill(leaf, x[20:], live.scheme.coordinates(x[20:]), np.ones(1), np.array([20]))
+        place = kernels.insert.find_place(live.tree, live.tag, leaf[0])
+        everything = new(linkage, metric)
+        everything.insert(x)
+        assert frozenset(h.members(place)) == naive.members(naive.find_place(tree, 20, definition(everything)))
+
+
+@pytest.mark.parametrize("name", hard_data())
+@pytest.mark.parametrize(("linkage", "metric"), [("ward", "euclidean"), ("average", "sqeuclidean")])
+def test_every_edit_of_hard_data_leaves_a_homogeneous_tree(rng, linkage, metric, name):
+    x = hard_data()[name]
+    h = Hierarchy(linkage, metric)
+    for row in x:
+        h.insert(row[None, :])
+        assert_valid_and_homogeneous(h)
+    for key in rng.permutation(h.keys()).tolist():
+        h.update([key], x[rng.integers(len(x), size=1)])
+        assert_valid_and_homogeneous(h)
+    for key in rng.permutation(h.keys()).tolist():
+        h.remove([key])
+        assert_valid_and_homogeneous(h)
+    assert len(h) == 0
+    if len(x):
+        h.insert(x)
+        assert_valid_and_homogeneous(h)
+
+
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_edits_agree_with_the_definition(rng, linkage, metric):
+    h = new(linkage, metric)
+    h.insert(rng.normal(size=(20, 2)), sample_weight=rng.uniform(0.5, 3, size=20))
+    for step in range(15):
+        keys = rng.choice(h.keys(), 3, replace=False).tolist()
+        if step % 3 == 0:
+            h.remove(keys)
+        elif step % 3 == 1:
+            h.update(keys, rng.normal(size=(3, 2)))
+        else:
+            h.insert(rng.normal(size=(4, 2)))
+        assert_valid_and_homogeneous(h)
+        assert naive.is_homogeneous(nested(h), definition(h))
+
+
+def test_a_batch_is_the_same_as_one_by_one(rng):
+    x = rng.normal(size=(150, 3))
+    batch, single = Hierarchy(), Hierarchy()
+    batch.insert(x)
+    for row in x:
+        single.insert([row])
+    np.testing.assert_array_equal(batch.linkage_matrix(), single.linkage_matrix())
+
+
+def test_the_same_input_gives_the_same_tree(rng):
+    x = rng.integers(0, 4, size=(100, 2)).astype(float)
+    trees = []
+    for _ in range(2):
+        h = Hierarchy()
+        h.insert(x)
+        h.remove(range(10, 30))
+        h.update([5, 6, 7], x[:3])
+        trees.append(h.linkage_matrix())
+    np.testing.assert_array_equal(*trees)
+
+
+def test_a_point_of_weight_two_is_two_points(rng):
+    """The value between clusters, the paper's H, and heights: for Ward and for average."""
+    x = rng.normal(size=(12, 2))
+    shape = naive.random_tree(rng, 12)
+    doubled = naive.replaced(shape, 3, (3, 12))
+    for linkage, metric in (("ward", "euclidean"), ("average", "sqeuclidean")):
+        w = np.ones(12)
+        w[3] = 2
+        weighted = hierarchy_of(shape, x, linkage, metric, sample_weight=w)
+        twice = hierarchy_of(doubled, np.vstack([x, x[3]]), linkage, metric)
+        for u in weighted.nodes().tolist():
+            if not weighted.children(u):
+                continue
+            below = set(weighted.members(u))
+            same = next(v for v in twice.nodes().tolist() if set(twice.members(v)) - {12} == below and twice.children(v))
+            assert weighted.height(u) == pytest.approx(twice.height(same))
+
+
+def test_float32_stays_float32(rng):
+    x = rng.normal(size=(50, 3)).astype(np.float32)
+    h = Hierarchy()
+    h.insert(x)
+    h.insert(rng.normal(size=(5, 3)))  # later points are converted
+    assert h._live.tree.mean.dtype == np.float32
+    assert h.points().dtype == np.float32
+    np.testing.assert_array_equal(h.points()[:50], x)
+    assert_valid_and_homogeneous(h)
+
+
+@pytest.mark.parametrize("dtype", [int, np.int8, bool, np.float16, object, np.longdouble])
+def test_everything_else_becomes_float64(dtype):
+    h = Hierarchy()
+    h.insert(np.array([[0, 1], [1, 0], [1, 1]], dtype))
+    assert h.points().dtype == np.float64
+
+
+def test_points_come_back_bit_for_bit(rng):
+    x = rng.normal(size=(30, 2))
+    for linkage, metric in SCHEMES:
+        h = new(linkage, metric)
+        h.insert(x)
+        h.update([4], x[:1])
+        np.testing.assert_array_equal(h.points(), np.vstack([x[:4], x[:1], x[5:]]))
+
+
+def test_points_can_be_removed_down_to_none_and_come_again(rng):
+    h = Hierarchy()
+    for _ in range(5):
+        h.insert(rng.normal(size=(40, 2)))
+        assert_valid_and_homogeneous(h)
+        h.remove(h.keys())
+        assert_valid_and_homogeneous(h)
+        assert len(h) == 0
+        assert h.keys() == []
+    assert h._live.capacity == 40
+    assert h.insert([[0.0, 0.0]]) == [200]
+
+
+@pytest.mark.slow
+def test_removal_of_many_duplicates_is_linear():
+    """Equal points hang on one long path; a batch computes each node of it once."""
+    n = 100_000
+    h = Hierarchy()
+    h.insert(np.ones((n, 2)))
+    h.remove(range(0, n, 2))
+    assert len(h) == n // 2
+    h.remove(h.keys())
+    assert len(h) == 0
+
+
+def test_keys():
+    h = Hierarchy()
+    assert h.insert([[0.0], [1.0]]) == [0, 1]
+    assert h.insert([[2.0]], keys=["a"]) == ["a"]
+    assert h.insert([[3.0]], keys=np.array([10])) == [10]
+    assert h.insert([[4.0]]) == [11]  # after the largest number, so that none is used twice
+    assert h.keys() == [0, 1, "a", 10, 11]
+    assert ("a" in h, 10 in h, "b" in h, [1] in h, 2 in h) == (True, True, False, False, False)
+    h.remove([0, "a"])
+    assert h.keys() == [1, 10, 11]
+    assert h.insert([[5.0]], keys=["a"]) == ["a"]
+    assert h.keys() == [1, 10, 11, "a"]
+    h.update([10], [[9.0]])
+    assert h.keys() == [1, 10, 11, "a"]
+    np.testing.assert_array_equal(h.points().ravel(), [1, 9, 4, 5])
+    h.validate()
+
+
+def test_numbered_keys_are_never_used_twice(rng):
+    h = Hierarchy()
+    h.insert(rng.normal(size=(100, 2)))
+    h.remove(range(100))
+    assert h.insert([[0.0, 0.0]]) == [100]
+    assert 99 not in h
+    assert 100 in h
+    assert 100.0 in h
+    assert "100" not in h
+    assert 100.5 not in h
+
+
+def test_one_key_needs_no_list():
+    h = Hierarchy()
+    h.insert([[0.0], [1.0], [2.0]], keys=["a", "bc", 7])
+    h.remove("bc")
+    h.update(7, [[5.0]])
+    h.remove(7)
+    assert h.keys() == ["a"]
+
+
+@pytest.mark.parametrize("keys", [[], np.array([], int), ()])
+def test_no_keys_is_no_work(keys):
+    h = Hierarchy()
+    h.insert([[0.0], [1.0]])
+    before = fingerprint(h)
+    h.remove(keys)
+    h.update(keys, np.empty((0, 1)))
+    assert h.insert(np.empty((0, 1))) == []
+    assert fingerprint(h) == before
+
+
+def test_keys_of_many_kinds(rng):
+    keys = ["a", 1, 2.5, (1, "x"), b"y", None, frozenset({3}), True]
+    h = Hierarchy()
+    with pytest.raises(ValueError, match="keys must differ"):
+        h.insert(rng.normal(size=(8, 2)), keys=keys)  # True == 1
+    h.insert(rng.normal(size=(7, 2)), keys=keys[:-1])
+    assert h.keys() == keys[:-1]
+    assert True in h
+    h.remove([(1, "x"), None])
+    assert h.keys() == ["a", 1, 2.5, b"y", frozenset({3})]
+    h.validate()
+
+
+def test_an_edit_of_an_unrefined_tree_refines_all_of_it(rng):
+    h = Hierarchy.random(rng.normal(size=(60, 2)))
+    h.insert([[0.0, 0.0]])
+    assert_valid_and_homogeneous(h)
+    h = Hierarchy.random(rng.normal(size=(60, 2)))
+    h.refine(moves=10)
+    h.remove([3])
+    assert_valid_and_homogeneous(h)
+
+
+def test_update_takes_new_weights(rng):
+    h = Hierarchy()
+    h.insert(rng.normal(size=(5, 2)), sample_weight=[1, 2, 3, 4, 5])
+    h.update([1, 2], rng.normal(size=(2, 2)))
+    np.testing.assert_array_equal(h._live.tree.size[h._keys.leaves()], [1, 2, 3, 4, 5])
+    h.update([1, 2], rng.normal(size=(2, 2)), sample_weight=[7, 8])
+    np.testing.assert_array_equal(h._live.tree.size[h._keys.leaves()], [1, 7, 8, 4, 5])
+    assert_valid_and_homogeneous(h)
+
+
+def test_changing_the_scheme_keeps_the_tree_and_refines_it(rng):
+    """Time-varying linkage and dissimilarity."""
+    h = Hierarchy()
+    h.insert(rng.normal(size=(60, 3)))
+    x = h.points()
+    for linkage, metric in (SCHEMES * 2)[1:]:
+        before = h.linkage_matrix()
+        report = h.set_linkage(linkage, metric=metric, metric_params=_params(metric))
+        assert report.homogeneous
+        assert (h.linkage, h.metric) == (linkage, metric)
+        assert_valid_and_homogeneous(h)
+        assert naive.is_homogeneous(nested(h), definition(h))
+        np.testing.assert_array_equal(h.points(), x)
+        assert before.shape == h.linkage_matrix().shape
+
+
+def _params(metric):
+    return {"VI": np.diag([1.0, 2.0, 3.0])} if metric == "mahalanobis" else None
+
+
+def test_a_scheme_that_changes_nothing_makes_no_moves(rng):
+    h = Hierarchy()
+    h.insert(rng.normal(size=(60, 3)))
+    before = h.linkage_matrix()
+    assert h.set_metric("mahalanobis", {"VI": np.eye(3)}).moves == 0
+    np.testing.assert_allclose(h.linkage_matrix(), before, rtol=1e-12)
+    assert h.set_metric("euclidean").moves == 0
+
+
+def test_a_metric_that_learns(rng):
+    """The matrix of Mahalanobis may change while points come (the paper's conclusion)."""
+    h = Hierarchy("ward", "mahalanobis", metric_params={"VI": np.eye(2)})
+    h.insert(rng.normal(size=(40, 2)))
+    for scale in (1.0, 3.0, 10.0):
+        matrix = np.diag([scale, 1 / scale])
+        h.set_metric("mahalanobis", metric_params={"VI": matrix})
+        h.insert(rng.normal(size=(5, 2)))
+        assert_valid_and_homogeneous(h)
+        np.testing.assert_array_equal(h.metric_params["VI"], matrix)
+        assert naive.is_homogeneous(nested(h), definition(h))
+
+
+def test_scheme_of_an_empty_hierarchy():
+    h = Hierarchy()
+    h.set_linkage("average", metric="cosine")
+    h.insert([[1.0, 0.0], [0.0, 1.0]])
+    assert h.height(h.root) == pytest.approx(1.0)
+    h.remove([0, 1])
+    h.set_metric("sqeuclidean")
+    h.insert([[1.0, 0.0], [0.0, 1.0]])
+    assert h.height(h.root) == pytest.approx(2.0)
+
+
+@pytest.mark.slow
+def test_ctrl_c_during_a_large_insertion_undoes_all_of_it(rng):
+    h = Hierarchy()
+    h.insert(rng.normal(size=(1000, 4)))
+    before = fingerprint(h)
+    timer = threading.Timer(0.1, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        h.insert(rng.normal(size=(500_000, 4)))
+    timer.join()
+    assert fingerprint(h) == before
+    h.insert(rng.normal(size=(10, 4)))
+    assert_valid_and_homogeneous(h)
+
+
+@pytest.mark.slow
+def test_ctrl_c_during_another_edit_comes_after_it(rng, monkeypatch):
+    """An edit that is not undone is finished first."""
+    h = Hierarchy()
+    h.insert(rng.normal(size=(300_000, 4)))
+    monkeypatch.setattr(hierarchy, "_UNDOABLE", 10**9)
+    timer = threading.Timer(0.05, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        h.insert(rng.normal(size=(100_000, 4)))
+    timer.join()
+    assert len(h) == 400_000
+    assert h.is_homogeneous()

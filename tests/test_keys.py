@@ -1,0 +1,66 @@
+"""The table of keys: numbered keys in arrays, chosen ones in a dict, and the same behaviour of both."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+
+import numpy as np
+import pytest
+from evertree.errors import InvalidKeyError, UnknownKeyError
+from evertree.keys import KeyTable, decode_keys, encode_keys
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "discard", "choose"]), st.integers(0, 6))))
+def test_table_is_an_ordered_dictionary(steps):
+    table, expected, next_leaf = KeyTable(), {}, 0
+    for action, count in steps:
+        if action == "discard":
+            gone = list(expected)[:: max(count, 1)]
+            table.discard(gone)
+            for key in gone:
+                del expected[key]
+        else:
+            leaves = np.arange(next_leaf, next_leaf + count, dtype=np.int32)
+            chosen = [f"key {leaf}" for leaf in leaves] if action == "choose" else None
+            expected.update(zip(table.add(chosen, leaves), leaves.tolist(), strict=True))
+            next_leaf += count
+        assert list(table) == table.keys() == list(expected)
+        assert table.leaves().tolist() == list(expected.values())
+        assert len(table) == len(expected)
+        assert table.leaves_of(list(expected)).tolist() == list(expected.values())
+        assert all(key in table for key in expected)
+        with pytest.raises(UnknownKeyError):
+            table.leaves_of([*expected, -1])
+        assert table.copy().keys() == table.keys()
+
+
+def test_numbered_keys_take_twelve_bytes():
+    table = KeyTable()
+    table.add(None, np.arange(1000, dtype=np.int32))
+    assert table.is_numbered
+    assert table.n_bytes == 12 * 1000
+
+
+def test_removed_numbers_give_their_room_back():
+    table = KeyTable()
+    for start in range(0, 10_000, 100):
+        table.add(None, np.arange(start, start + 100, dtype=np.int32))
+        table.discard(table.keys()[:-10])
+    assert len(table) == 10
+    assert table.n_bytes < 12 * 300
+
+
+def test_keys_survive_json():
+    keys = [1, -2, 2**70, "a", "ä\n", 1.5, float("inf"), True, None, b"\x00\xff", (1, ("b", None))]
+    keys += [uuid.UUID(int=7), datetime.date(2020, 1, 2), datetime.datetime(2020, 1, 2, 3, 4, 5)]
+    decoded = decode_keys(encode_keys(keys))
+    assert decoded == keys
+    assert [type(key) for key in decoded] == [type(key) for key in keys]
+
+
+def test_keys_that_cannot_be_saved_are_named():
+    with pytest.raises(InvalidKeyError, match=r"can be saved; this one is a frozenset: frozenset\(\{1\}\)"):
+        encode_keys([1, frozenset({1})])

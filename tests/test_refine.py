@@ -1,0 +1,214 @@
+"""Refinement: it ends homogeneous on every input, and its budgets, reports and interruptions."""
+
+from __future__ import annotations
+
+import _thread
+import itertools
+import threading
+import time
+
+import naive
+import numpy as np
+import pytest
+from evertree import Hierarchy, Report
+from evertree.columns import QUOTA
+from evertree.errors import ParameterError
+from helpers import (
+    SCHEMES,
+    assert_valid_and_homogeneous,
+    definition,
+    fingerprint,
+    hard_data,
+    hierarchy_of,
+    nested,
+    params_of,
+)
+
+
+@pytest.mark.parametrize("name", hard_data())
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_ends_homogeneous_on_hard_data(linkage, metric, name):
+    x = hard_data()[name]
+    if metric == "cosine":
+        x = x[np.abs(x).max(axis=1, initial=0) > 0]
+    params = params_of(metric, x.shape[1])
+    if metric == "mahalanobis" and name == "huge":
+        x = x / 4  # so that whitened values stay below the limit
+    for seed in range(3):
+        h = Hierarchy.random(x, linkage, metric, metric_params=params, seed=seed)
+        report = h.refine()
+        assert report.homogeneous
+        assert report.stopped_by == "homogeneous"
+        assert_valid_and_homogeneous(h)
+
+
+@pytest.mark.parametrize("name", ["random", "duplicates", "integer grid", "line", "constant columns", "tiny", "powers"])
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_ends_homogeneous_by_definition(rng, linkage, metric, name):
+    x = hard_data()[name]
+    if metric == "cosine":
+        x = x[np.abs(x).max(axis=1) > 0]
+        if name in ("line", "powers", "tiny"):
+            pytest.skip("all directions are the same, or rounding of the definition decides")
+    h = hierarchy_of(naive.random_tree(rng, len(x)), x, linkage, metric)
+    h.refine()
+    assert naive.is_homogeneous(nested(h), definition(h))
+
+
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_scans_agree_with_the_definition(rng, linkage, metric):
+    """`violations` and `is_monotone` on trees that are far from homogeneous."""
+    for _ in range(20):
+        x = rng.normal(size=(15, 2))
+        h = hierarchy_of(naive.random_tree(rng, 15), x, linkage, metric)
+        zeta, tree = definition(h), nested(h)
+        expected = {naive.members(a) | naive.members(b) for (a, b, _), _ in naive.wanted_moves(tree, zeta)}
+        assert {frozenset(h.members(v)) for v in h.violations().tolist()} == expected
+        assert h.is_homogeneous() == (not expected)
+        assert h.is_monotone() == naive.is_monotone(tree, zeta)
+
+
+def test_scans_share_nothing_with_the_worklist(rng):
+    """They give the same answer whatever the worklist says."""
+    h = Hierarchy.random(rng.normal(size=(50, 2)))
+    violations = h.violations()
+    assert violations.size
+    h._live.work.state[:] = 0
+    h._live.work.mark[:] = 0
+    np.testing.assert_array_equal(h.violations(), violations)
+    assert not h.is_homogeneous()
+
+
+def test_moves_are_a_budget_that_is_kept_exactly(rng):
+    h = Hierarchy.random(rng.normal(size=(200, 2)))
+    for moves in (0, 1, 7, 100):
+        report = h.refine(moves=moves)
+        assert report.moves == moves
+        assert report.stopped_by == "moves"
+        assert not report.homogeneous
+        h.validate()
+
+
+def test_a_refinement_in_pieces_ends_at_the_same_tree(rng):
+    x = rng.normal(size=(200, 2))
+    whole, pieces = Hierarchy.random(x, seed=4), Hierarchy.random(x, seed=4)
+    whole.refine()
+    for moves in itertools.cycle([1, 2, 3, 50]):
+        if pieces.refine(moves=moves).homogeneous:
+            break
+        pieces.validate()
+    np.testing.assert_array_equal(whole.linkage_matrix(), pieces.linkage_matrix())
+    assert whole.n_moves == pieces.n_moves
+
+
+def test_report_says_what_was_done(rng):
+    h = Hierarchy.random(rng.normal(size=(300, 2)))
+    report = h.refine()
+    assert isinstance(report, Report)
+    assert report.moves == h.n_moves > 100
+    assert report.checks > report.moves
+    assert report.pending == 0
+    assert report.seconds > 0
+    again = h.refine()
+    assert (again.moves, again.checks, again.stopped_by) == (0, 0, "homogeneous")
+
+
+@pytest.mark.slow
+def test_seconds_are_kept_and_progress_is_shown(rng):
+    h = Hierarchy.random(rng.normal(size=(300_000, 8)))
+    reports = []
+    start = time.perf_counter()
+    report = h.refine(seconds=0.35, progress=reports.append)
+    elapsed = time.perf_counter() - start
+    assert report.stopped_by == "seconds"
+    assert 0.35 <= report.seconds <= elapsed < 1.0  # a generous limit: the machine may be busy
+    assert 2 <= len(reports) <= 6
+    assert [r.stopped_by for r in reports] == [None] * (len(reports) - 1) + ["seconds"]
+    assert all(a.moves <= b.moves and a.seconds <= b.seconds for a, b in itertools.pairwise(reports))
+    assert reports[-1] == report
+
+
+def test_no_time_makes_no_moves(rng):
+    h = Hierarchy.random(rng.normal(size=(100, 2)))
+    report = h.refine(seconds=0)
+    assert (report.moves, report.stopped_by) == (0, "seconds")
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_small_trees(n):
+    h = Hierarchy.random(np.arange(float(n)).reshape(-1, 1))
+    assert h.refine().homogeneous
+    assert h.violations().size == 0
+    assert h.is_monotone()
+    h.validate()
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_a_valid_tree_that_can_be_refined_on(rng):
+    h = Hierarchy.random(rng.normal(size=(200_000, 4)))
+    h.refine(moves=1)
+    timer = threading.Timer(0.1, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        h.refine()
+    timer.join()
+    assert h._live.n_pending > 0
+    from evertree.tree import invariants
+
+    invariants.check_shape(h._live)
+    invariants.check_worklist(h._live)
+    h.refine()
+    assert h.is_homogeneous()
+
+
+def test_an_error_in_a_progress_callback_leaves_a_valid_tree(rng):
+    h = Hierarchy.random(rng.normal(size=(100, 2)))
+
+    def fail(report):
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        h.refine(progress=fail)
+    h.validate()
+
+
+def test_the_guard_ends_what_would_not_end(rng):
+    """With a quota of a few moves the tolerance widens until nothing is worth a move, and the report says so."""
+    h = Hierarchy.random(rng.normal(size=(300, 2)))
+    h._live.work.state[QUOTA] = 3
+    report = h.refine()
+    assert report.stopped_by == "guard"
+    assert not report.homogeneous
+    assert report.moves <= 3 * 11
+    h.validate()
+    assert not h.is_homogeneous()
+    h._live.work.state[QUOTA] = 10**9
+    h._live.rebuild()
+    assert h.refine().stopped_by == "homogeneous"
+    assert h.is_homogeneous()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"seconds": -1}, "seconds must be None or a number that is not negative; it is -1"),
+        ({"seconds": float("nan")}, "seconds must be"),
+        ({"seconds": "1"}, "seconds must be"),
+        ({"moves": 1.5}, "moves must be None or a whole number that is not negative; it is 1.5"),
+        ({"moves": -1}, "moves must be"),
+        ({"until": "perfect"}, "until must be 'homogeneous'; it is 'perfect'"),
+    ],
+)
+def test_bad_budgets(rng, arguments, message):
+    h = Hierarchy.random(rng.normal(size=(10, 2)))
+    before = fingerprint(h)
+    with pytest.raises(ParameterError, match=message):
+        h.refine(**arguments)
+    assert fingerprint(h) == before
+
+
+def test_moves_per_point_from_a_random_tree(rng):
+    """Algorithms, section 1: 5 to 15 moves a point, growing like log n."""
+    for linkage, metric in (("ward", "euclidean"), ("average", "sqeuclidean")):
+        moves = [Hierarchy.random(rng.normal(size=(n, 2)), linkage, metric).refine().moves / n for n in (100, 400)]
+        assert all(3 < per_point < 20 for per_point in moves)
