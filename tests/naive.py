@@ -6,9 +6,11 @@ clusters; `ward` and `average` make one from the points.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 
 import numpy as np
 
@@ -121,14 +123,19 @@ def nni(tree: Tree, family: tuple[Tree, Tree, Tree], far: Tree) -> Tree:
 
 
 def ward(x: np.ndarray, w: np.ndarray | None = None) -> Zeta:
-    """`eq.WardLinkage`."""
-    w = np.ones(len(x)) if w is None else w
+    """`eq.WardLinkage`, in exact arithmetic: means of duplicates must not differ by rounding here."""
+    rows = [[Fraction(value) for value in row] for row in x.tolist()]
+    weight = [Fraction(value) for value in (np.ones(len(x)) if w is None else w).tolist()]
 
+    def mean(A: Cluster) -> tuple[Fraction, list[Fraction]]:
+        size = sum(weight[i] for i in A)
+        return size, [sum(weight[i] * rows[i][k] for i in A) / size for k in range(x.shape[1])]
+
+    @functools.cache
     def zeta(A: Cluster, B: Cluster) -> float:
-        a, b = sorted(A), sorted(B)
-        size_a, size_b = w[a].sum(), w[b].sum()
-        difference = np.average(x[a], axis=0, weights=w[a]) - np.average(x[b], axis=0, weights=w[b])
-        return float(size_a * size_b / (size_a + size_b) * (difference @ difference))
+        (size_a, mean_a), (size_b, mean_b) = mean(A), mean(B)
+        sq_dist = sum((p - q) ** 2 for p, q in zip(mean_a, mean_b, strict=True))
+        return float(size_a * size_b / (size_a + size_b) * sq_dist)
 
     return zeta
 
@@ -137,6 +144,7 @@ def average(d: np.ndarray, w: np.ndarray | None = None) -> Zeta:
     """`eq.AverageLinkage` on a square matrix of dissimilarities."""
     w = np.ones(len(d)) if w is None else w
 
+    @functools.cache
     def zeta(A: Cluster, B: Cluster) -> float:
         a, b = sorted(A), sorted(B)
         return float(w[a] @ d[np.ix_(a, b)] @ w[b] / (w[a].sum() * w[b].sum()))
@@ -150,9 +158,10 @@ def sqeuclidean(x: np.ndarray) -> np.ndarray:
 
 
 def cosine(x: np.ndarray) -> np.ndarray:
-    """`eq.Cosine`."""
+    """`eq.Cosine`; what rounding leaves between equal directions is taken for zero."""
     unit = x / np.sqrt((x**2).sum(axis=1))[:, None]
-    return np.maximum(1 - unit @ unit.T, 0)
+    d = 1 - unit @ unit.T
+    return np.where(d < 1e-14, 0.0, d)
 
 
 def sum_of_squared_errors(x: np.ndarray, w: np.ndarray | None = None) -> float:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError
+from evertree.errors import CorruptFileError, EvertreeError, FileFormatError, NewerFormatError
 
 #: Written into every file. It grows when a reader of an older version could not understand the file.
 FORMAT_VERSION = 1
@@ -49,25 +49,35 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header and the arrays of a file, checked."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile) or "header" not in archive:
-                raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
-            header = json.loads(archive["header"].tobytes())
-            _check_header(path, header)
-            arrays = {name: archive[name] for name in header["sha256"]}
-    except (zipfile.BadZipFile, EOFError, OSError, KeyError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # the file is not there, or may not be read
-        raise CorruptFileError(f"{path} is damaged: {error}") from error
-    except ValueError as error:
-        if isinstance(error, FileFormatError):
+    with open(path, "rb") as file:
+        if file.read(2) != b"PK":
+            raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _read_archive(archive, path)
+        except EvertreeError:
             raise
-        raise FileFormatError(f"{path} is not a file written by Hierarchy.save: {error}") from error
+        except Exception as error:  # zipfile and NumPy raise many kinds of errors on damaged files
+            raise CorruptFileError(f"{path} is damaged: {error}") from error
+
+
+def _read_archive(
+    archive: zipfile.ZipFile, path: str | os.PathLike[str]
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    if "header.npy" not in archive.namelist():
+        raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
+    header = json.loads(_read_array(archive, "header").tobytes())
+    _check_header(path, header)
+    arrays = {name: _read_array(archive, name) for name in header["sha256"]}
     for name, array in arrays.items():
         if _digest(array) != header["sha256"][name]:
             raise CorruptFileError(f"{path} is damaged: {name!r} does not have its checksum")
     return header, arrays
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    with archive.open(f"{name}.npy") as member:
+        return np.lib.format.read_array(member, allow_pickle=False)  # type: ignore[no-any-return]
 
 
 def _check_header(path: str | os.PathLike[str], header: Any) -> None:

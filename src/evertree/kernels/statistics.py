@@ -43,12 +43,13 @@ def merge_means(mean, u, a, b, share):
 def merge_children(tree, u):
     """Compute row `u` of size, mean, variance and birth from the children of `u`. O(m)."""
     a, b = tree.left[u], tree.right[u]
+    if tree.size[a] < tree.size[b]:  # from the heavier one it is a small step to the mean of both: the more exact way
+        a, b = b, a
     size = tree.size[a] + tree.size[b]
-    share = tree.size[b] / size
+    rest, share = tree.size[a] / size, tree.size[b] / size
     sq = merge_means(tree.mean, u, a, b, share)
-    within = tree.variance[a] + share * (tree.variance[b] - tree.variance[a])
     tree.size[u] = size
-    tree.variance[u] = within + share * (1.0 - share) * sq
+    tree.variance[u] = rest * tree.variance[a] + share * tree.variance[b] + rest * share * sq
     tree.birth[u] = min(tree.birth[a], tree.birth[b])
 
 

@@ -1,0 +1,186 @@
+"""The package from outside: what importing costs, the cache of compiled kernels, the command line, the documentation."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import evertree
+import pytest
+
+PROJECT = Path(__file__).parents[1]
+
+# Counts what Numba compiles while the kernels are used, and says what came of it.
+USE_EVERYTHING = """
+import json, sys
+from numba.core import event
+compilations = event.install_recorder("numba:compile")
+recorder = compilations.__enter__()
+import numpy as np, evertree as et
+x = np.random.default_rng(0).normal(size=(30, 2))
+h = et.Hierarchy()
+h.insert(x)
+h.remove([1, 2])
+h.update([3], [[0.0, 0.0]])
+r = et.Hierarchy.random(x)
+r.refine()
+h.cut(n_clusters=3), h.is_homogeneous(), h.is_monotone(), h.cophenetic(), h.validate()
+et.quality.dendrogram_purity(h, np.zeros(28)), et.quality.tree_value(h)
+print(json.dumps({"compiled": len(recorder.buffer), "height": h.linkage_matrix()[-1, 2]}))
+"""
+
+
+def run(code: str, cache: Path, **environment: str) -> dict:
+    """Run a program in a new process, with the given folder for compiled code."""
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0", **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(result.stdout)
+
+
+@pytest.mark.process
+def test_importing_is_light(tmp_path):
+    """No kernels, no optional packages, not even SciPy."""
+    heavy = ["numba", "pandas", "sklearn", "matplotlib", "scipy", "typer", "rich"]
+    loaded = run(f"import sys, json, evertree; print(json.dumps([m for m in {heavy} if m in sys.modules]))", tmp_path)
+    assert loaded == []
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_a_second_process_compiles_nothing(tmp_path):
+    first = run(USE_EVERYTHING, tmp_path)
+    second = run(USE_EVERYTHING, tmp_path)
+    assert first["compiled"] > 10
+    assert second["compiled"] == 0
+    assert second["height"] == first["height"]
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_an_edited_kernel_is_recompiled(tmp_path):
+    """An edit in a file whose functions are compiled into kernels of other files, which Numba alone would not notice."""
+    source = tmp_path / "src"
+    shutil.copytree(PROJECT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+    cache = tmp_path / "cache"
+    code = f"import sys; sys.path.insert(0, {str(source)!r})\n" + USE_EVERYTHING
+    before = run(code, cache, PYTHONDONTWRITEBYTECODE="1")
+    statistics = source / "evertree" / "kernels" / "statistics.py"
+    text = statistics.read_text()
+    edited = text.replace("        total += difference * difference\n    return total", "        total += 4 * difference ** 2\n    return total", 1)
+    assert edited != text
+    statistics.write_text(edited)
+    after = run(code, cache, PYTHONDONTWRITEBYTECODE="1")
+    assert after["compiled"] > 0
+    assert after["height"] == pytest.approx(2 * before["height"])
+
+
+def test_version():
+    from importlib.metadata import version
+
+    assert evertree.__version__ == version("evertree")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("command", [["-m", "evertree"], ["-c", "from evertree.__main__ import main; main()"]])
+def test_command_line(command):
+    result = subprocess.run([sys.executable, *command, "--version"], capture_output=True, text=True, check=True)
+    assert result.stdout == f"evertree {evertree.__version__}\n"
+
+
+@pytest.mark.process
+def test_command_line_without_its_extra():
+    """It says what to install."""
+    code = "import sys; sys.modules['typer'] = None; from evertree.__main__ import main; main()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "pip install 'evertree[cli]'" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_demo(tmp_path):
+    picture = tmp_path / "picture.png"
+    result = subprocess.run(
+        [sys.executable, "-m", "evertree", "demo", "--output", str(picture)], capture_output=True, text=True, check=True
+    )
+    for word in ("points / s", "moves", "homogeneous", "purity", "cophenetic", "live", "batch HAC"):
+        assert word in result.stdout
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size > 20_000
+
+
+@pytest.mark.process
+def test_demo_without_its_extra(tmp_path):
+    code = "import sys; sys.modules['sklearn'] = None; sys.argv[1:] = ['demo']; from evertree.__main__ import main; main()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 1
+    assert "pip install 'evertree[demo]'" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def public_names():
+    for name in evertree.__all__:
+        thing = getattr(evertree, name)
+        yield name, thing
+        if isinstance(thing, type):
+            for member in dir(thing):
+                if not member.startswith("_") and not hasattr(BaseException, member):
+                    yield f"{name}.{member}", getattr(thing, member)
+    for name in evertree.quality.__all__:
+        yield f"quality.{name}", getattr(evertree.quality, name)
+
+
+@pytest.mark.parametrize(("name", "thing"), [pair for pair in public_names() if callable(pair[1])])
+def test_public_names_are_documented(name, thing):
+    """A docstring; and an example, which runs as a test, for everything but exceptions."""
+    assert thing.__doc__, name
+    if not (isinstance(thing, type) and issubclass(thing, Exception)):
+        assert ">>> " in thing.__doc__, name
+
+
+PAPER = (PROJECT / "docs" / "paper.md").read_text()
+ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAPER.splitlines() if line.startswith("| `")]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
+def test_paper_names_places_that_exist(row):
+    """`docs/paper.md`: code that can be imported, and tests that are there."""
+    _, _, code, tests = row
+    for place in re.findall(r"`([\w.]+)`", code):
+        module, _, name = place.rpartition(".")
+        if module.startswith("tests"):
+            assert hasattr(importlib.import_module(module.removeprefix("tests.")), name), place
+            continue
+        owner = module
+        try:
+            found = importlib.import_module(owner)
+        except ModuleNotFoundError:
+            owner, _, kind = module.rpartition(".")
+            found = getattr(importlib.import_module(owner), kind)
+        assert hasattr(found, name), place
+    for place in re.findall(r"`(test_\w+\.py)::(\w+)`", tests):
+        text = (PROJECT / "tests" / place[0]).read_text()
+        assert f"def {place[1]}(" in text, place
+
+
+def test_paper_has_a_row_for_every_label():
+    source = PROJECT.parent / "shared" / "paper" / "anytime-hierarchical-clustering.tex"
+    if not source.is_file():
+        pytest.skip("the paper is not beside this clone")
+    text = re.sub(r"(?m)^\s*%.*$", "", source.read_text())
+    labels = set(re.findall(r"\\label\{((?:def|eq|tab|prop|lem|thm)[.:][\w-]+)\}", text))
+    assert len(labels) > 40
+    rows = {label for row in ROWS for label in re.findall(r"`([^`]+)`", row[0])}
+    assert labels == rows

@@ -1,0 +1,103 @@
+"""Measures of a tree."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from evertree import Hierarchy, agglomerate, quality
+from evertree.errors import DimensionError, EmptyHierarchyError
+from helpers import SCHEMES, definition, hierarchy_of, nested, square, weights
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.cluster import hierarchy as sch
+from scipy.spatial.distance import pdist
+
+
+@given(st.integers(1, 25), st.integers(1, 6), st.integers(0, 10**6))
+def test_purity_is_the_definition(n, n_classes, seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, n_classes, size=n)
+    h = hierarchy_of(naive.random_tree(rng, n), rng.normal(size=(n, 1)))
+    assert quality.dendrogram_purity(h, labels) == pytest.approx(naive.dendrogram_purity(nested(h), labels))
+
+
+@pytest.mark.slow
+def test_purity_of_a_path_with_many_classes():
+    """O(n log n) on a path, and with as many classes as pairs."""
+    n = 100_000
+    Z = np.column_stack([np.r_[0, np.arange(n, 2 * n - 2)], np.arange(1, n), np.ones(n - 1), np.arange(2, n + 1)])
+    h = Hierarchy.from_linkage(Z, np.zeros((n, 1)))
+    pairs = np.arange(n) // 2
+    expected = np.mean(2.0 / (2 * np.arange(n // 2) + 2))
+    assert quality.dendrogram_purity(h, pairs) == pytest.approx(expected)
+
+
+def test_purity_takes_any_labels_in_the_order_of_keys(rng):
+    h = Hierarchy()
+    h.insert([[0.0], [10.0], [0.1], [10.1]], keys=[5, 3, 9, 1])
+    assert quality.dendrogram_purity(h, ["x", "y", "x", "y"]) == 1.0
+    h.remove([3])
+    assert quality.dendrogram_purity(h, ["x", "x", "y"]) == 1.0
+    assert quality.dendrogram_purity(h, ["x", "y", "z"]) == 1.0
+    with pytest.raises(DimensionError, match=r"labels must have shape \(3,\), one for each key; it has \(2,\)"):
+        quality.dendrogram_purity(h, [1, 2])
+
+
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_total_linkage_and_tree_value(rng, linkage, metric):
+    x, w = rng.normal(size=(20, 2)), rng.uniform(0.5, 3, size=20)
+    h = hierarchy_of(naive.random_tree(rng, 20), x, linkage, metric, sample_weight=w)
+    assert quality.total_linkage(h) == pytest.approx(naive.total_linkage(nested(h), definition(h)))
+    d = naive.cosine(x) if metric == "cosine" else naive.sqeuclidean(x)
+    if metric == "mahalanobis":
+        d = naive.sqeuclidean(x @ np.linalg.cholesky(h.metric_params["VI"]))
+    assert quality.tree_value(h) == pytest.approx(naive.tree_value(nested(h), d, weights(h)))
+
+
+def test_cophenetic_correlation_is_scipys(rng):
+    x = rng.normal(size=(40, 2))
+    for metric in ("sqeuclidean", "cosine"):
+        h = agglomerate(x, "average", metric)
+        expected = sch.cophenet(sch.linkage(x, "average", metric=metric), pdist(x, metric))[0]
+        assert quality.cophenetic_correlation(h) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("linkage", "metric"), [("ward", "euclidean"), ("average", "sqeuclidean")])
+def test_cophenetic_correlation_of_the_paper(rng, linkage, metric):
+    """`eq.Cophenetic`: over all i and j, the diagonal included."""
+    x = rng.normal(size=(30, 2))
+    h = Hierarchy(linkage, metric)
+    h.insert(x)
+    d, u = square(pdist(x, metric)), square(h.cophenetic())
+    expected = np.corrcoef(d.ravel(), u.ravel())[0, 1]
+    assert quality.cophenetic_correlation(h, diagonal=True) == pytest.approx(expected)
+    upper = np.triu_indices(30, 1)
+    assert quality.cophenetic_correlation(h) == pytest.approx(np.corrcoef(d[upper], u[upper])[0, 1])
+
+
+def test_small_and_constant_data():
+    h = Hierarchy()
+    for measure in (quality.cophenetic_correlation, quality.tree_value, quality.total_linkage):
+        with pytest.raises(EmptyHierarchyError, match="insert points first"):
+            measure(h)
+    h.insert([[1.0]])
+    assert np.isnan(quality.cophenetic_correlation(h))
+    assert quality.dendrogram_purity(h, [0]) == 1.0
+    assert quality.tree_value(h) == quality.total_linkage(h) == 0.0
+    h.insert([[1.0], [1.0]])
+    assert np.isnan(quality.cophenetic_correlation(h))
+    assert np.isnan(quality.cophenetic_correlation(h, diagonal=True))
+
+
+def test_real_data(shared_data):
+    """Glass: the live tree is homogeneous, and not far from batch in the objective of Cohen-Addad and others."""
+    with np.load(shared_data / "glass.npz") as data:
+        x, y = data["X"].astype(float), data["y"]
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    h = Hierarchy()
+    h.insert(x)
+    assert h.is_homogeneous()
+    batch = agglomerate(x)
+    assert quality.tree_value(h) > 0.95 * quality.tree_value(batch)
+    assert quality.dendrogram_purity(batch, y) == pytest.approx(0.504, abs=0.01)

@@ -1,0 +1,235 @@
+"""Reading and conversions: nodes, SciPy's matrix, cuts, the ultrametric, copies."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from evertree import NULL, Hierarchy
+from evertree.errors import EmptyHierarchyError, ParameterError, UnknownKeyError, UnknownNodeError
+from helpers import SCHEMES, definition, fingerprint, hard_data, hierarchy_of, nested, new, square
+from scipy.cluster import hierarchy as sch
+from scipy.spatial.distance import pdist
+
+
+def same_partition(a, b):
+    return len(set(zip(a.tolist(), b.tolist(), strict=True))) == np.unique(a).size == np.unique(b).size
+
+
+def unrefined(rng, n=40, linkage="ward", metric="euclidean"):
+    return hierarchy_of(naive.random_tree(rng, n), rng.normal(size=(n, 2)), linkage, metric)
+
+
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_nodes_know_their_family(rng, linkage, metric):
+    h = unrefined(rng, 20, linkage, metric)
+    zeta = definition(h)
+    for u in h.nodes().tolist():
+        children = h.children(u)
+        if children:
+            a, b = (frozenset(h.members(child)) for child in children)
+            assert [h.parent(child) for child in children] == [u, u]
+            assert h.sibling(children[0]) == children[1]
+            assert h.sibling(children[1]) == children[0]
+            assert sorted([*a, *b]) == h.members(u)
+            value = zeta(a, b)
+            assert h.height(u) == pytest.approx(np.sqrt(2 * value) if linkage == "ward" else value)
+        else:
+            assert h.height(u) == 0
+            assert h.leaf(h.members(u)[0]) == u
+    assert h.parent(h.root) == h.sibling(h.root) == NULL == -1
+
+
+@pytest.mark.parametrize("name", hard_data())
+@pytest.mark.parametrize("refined", [False, True])
+def test_linkage_matrix_is_valid_on_hard_data(name, refined):
+    x = hard_data()[name]
+    for linkage, metric in (("ward", "euclidean"), ("average", "sqeuclidean")):
+        h = Hierarchy.random(x, linkage, metric)
+        if refined:
+            h.refine()
+        Z = h.linkage_matrix()
+        assert Z.shape == (max(len(x) - 1, 0), 4)
+        if len(x) < 2:
+            continue
+        assert np.all(np.isfinite(Z))
+        assert sch.is_valid_linkage(Z, throw=True)
+        assert sch.is_monotonic(Z)
+        assert sch.cophenet(Z).size == len(x) * (len(x) - 1) // 2
+        assert sch.fcluster(Z, 2, "maxclust").size == len(x)
+        assert len(sch.dendrogram(Z, no_plot=True)["leaves"]) == len(x)
+
+
+@pytest.mark.parametrize(
+    ("linkage", "metric", "method"), [("ward", "euclidean", "ward"), ("average", "sqeuclidean", "average")]
+)
+def test_heights_are_in_scipys_units(rng, linkage, metric, method):
+    x = rng.normal(size=(50, 3))
+    Z = sch.linkage(x, method, metric=metric)
+    h = Hierarchy.from_linkage(Z, x, linkage, metric)
+    np.testing.assert_allclose(h.linkage_matrix(), Z, rtol=1e-9)
+
+
+def test_cosine_heights_are_scipys(rng):
+    x = rng.normal(size=(50, 3))
+    Z = sch.linkage(x, "average", metric="cosine")
+    h = Hierarchy.from_linkage(Z, x, "average", "cosine")
+    np.testing.assert_allclose(h.linkage_matrix(), Z, rtol=1e-9)
+
+
+def test_round_trip_through_the_matrix(rng):
+    h = unrefined(rng)
+    twin = Hierarchy.from_linkage(h.linkage_matrix(), h.points())
+    assert naive.clusters(nested(twin)) == naive.clusters(nested(h))
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_cut_is_fcluster(rng, edited):
+    h = unrefined(rng, 60)
+    if edited:
+        h.remove([3, 17, 40])
+        h.insert(rng.normal(size=(5, 2)), keys=list("abcde"))
+    Z = h.linkage_matrix()
+    for k in (1, 2, 5, len(h)):
+        labels = h.cut(n_clusters=k)
+        assert np.unique(labels).tolist() == list(range(k))
+        assert same_partition(labels, sch.cut_tree(Z, k).ravel())
+        _, first = np.unique(labels, return_index=True)
+        assert np.all(np.diff(first) > 0)  # numbered by first appearance
+    for height in (0.0, 0.5, 1.0, 3.0, 1e9):
+        assert same_partition(h.cut(height=height), sch.fcluster(Z, height, "distance"))
+
+
+def test_cut_gives_the_number_asked_for_in_spite_of_ties():
+    h = Hierarchy()
+    h.insert(np.zeros((10, 2)))
+    for k in range(1, 11):
+        assert np.unique(h.cut(n_clusters=k)).size == k
+    assert np.unique(h.cut(height=0)).size == 1
+
+
+def test_cophenetic_is_scipys_for_average(rng):
+    for metric in ("sqeuclidean", "cosine"):
+        h = unrefined(rng, 30, "average", metric)
+        h.remove([4, 5])
+        np.testing.assert_allclose(h.cophenetic(), sch.cophenet(h.linkage_matrix()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cophenetic_of_ward_has_heights_of_average_linkage(rng, weighted):
+    """The matrix U of the paper's section 5.2."""
+    x = rng.normal(size=(25, 2))
+    w = rng.uniform(0.5, 3, size=25) if weighted else None
+    h = hierarchy_of(naive.random_tree(rng, 25), x, sample_weight=w)
+    for _ in range(2):
+        expected = naive.cophenetic(nested(h), naive.average(square(pdist(x)), w))
+        np.testing.assert_allclose(square(h.cophenetic()), expected, rtol=1e-12)
+        h.refine()
+
+
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_cophenetic_is_an_ultrametric(rng, linkage, metric):
+    """u(i, j) ≤ max(u(i, k), u(k, j)), on trees that are not refined too."""
+    h = unrefined(rng, 15, linkage, metric)
+    for _ in range(2):
+        u = square(h.cophenetic())
+        assert np.all(u[:, None, :] <= np.maximum(u[:, :, None], u[None, :, :]) + 1e-12)
+        h.refine()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_small_hierarchies(n):
+    h = Hierarchy()
+    h.insert(np.arange(2.0 * n).reshape(n, 2))
+    assert len(h) == n
+    assert h.keys() == list(range(n))
+    assert h.nodes().size == max(2 * n - 1, 0)
+    assert h.linkage_matrix().shape == (max(n - 1, 0), 4)
+    assert h.cophenetic().shape == (n * (n - 1) // 2,)
+    assert h.is_homogeneous()
+    assert h.is_monotone()
+    assert h.violations().size == 0
+    h.validate()
+    if n:
+        assert h.members(h.root) == h.keys()
+        assert h.cut(n_clusters=1).tolist() == [0] * n
+        assert h.cut(height=0).tolist() == list(range(n))
+
+
+def test_members_are_in_the_order_of_keys(rng):
+    h = Hierarchy()
+    h.insert(rng.normal(size=(10, 2)), keys=list("jihgfedcba"))
+    h.update(["j"], [[0.0, 0.0]])
+    assert h.members(h.root) == list("jihgfedcba")
+
+
+def test_copy_shares_nothing(rng):
+    for linkage, metric in SCHEMES:
+        h = new(linkage, metric)
+        h.insert(rng.normal(size=(20, 2)), keys=[f"k{i}" for i in range(20)])
+        twin = h.copy()
+        assert fingerprint(twin) == fingerprint(h)
+        before = fingerprint(h)
+        twin.remove(["k3"])
+        twin.update(["k4"], [[9.0, 9.0]])
+        twin.insert([[1.0, 1.0]])
+        assert fingerprint(h) == before
+
+
+@pytest.mark.parametrize("node", [-1, 10**6, 1.5, "a", None, True])
+def test_unknown_nodes(rng, node):
+    h = unrefined(rng, 5)
+    for ask in (h.parent, h.children, h.sibling, h.members, h.height):
+        with pytest.raises(UnknownNodeError, match="node must be a node of the tree as it is now; it is"):
+            ask(node)
+
+
+def test_nodes_that_are_free_are_unknown(rng):
+    h = unrefined(rng, 5)
+    leaf = h.leaf(2)
+    h.remove([2])
+    with pytest.raises(UnknownNodeError):
+        h.parent(leaf)
+    with pytest.raises(UnknownKeyError, match="no live point has the key 2"):
+        h.leaf(2)
+
+
+def test_an_empty_hierarchy_says_so():
+    h = Hierarchy()
+    with pytest.raises(EmptyHierarchyError, match="root needs at least one point"):
+        _ = h.root
+    with pytest.raises(EmptyHierarchyError, match="cut needs at least one point"):
+        h.cut(n_clusters=1)
+    with pytest.raises(EmptyHierarchyError, match="insert points first"):
+        h.cut(height=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "n_clusters or height, one of the two"),
+        ({"n_clusters": 2, "height": 1.0}, "n_clusters or height, one of the two"),
+        ({"n_clusters": 0}, "n_clusters must be a whole number from 1 to 5; it is 0"),
+        ({"n_clusters": 6}, "from 1 to 5; it is 6"),
+        ({"n_clusters": 2.0}, "whole number"),
+        ({"height": -1}, "height must be a number that is not negative; it is -1"),
+        ({"height": float("nan")}, "height must be"),
+    ],
+)
+def test_bad_cuts(rng, arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        unrefined(rng, 5).cut(**arguments)
+
+
+def test_repr_says_what_it_is():
+    h = Hierarchy("average", "cosine")
+    assert repr(h) == "Hierarchy(linkage='average', metric='cosine'): empty"
+    h.insert(np.ones((3, 2), np.float32))
+    assert repr(h) == "Hierarchy(linkage='average', metric='cosine'): 3 points, 2 columns of float32"
+
+
+def test_memory_is_twice_the_data_and_a_little(rng):
+    x = rng.normal(size=(500, 16))
+    h = Hierarchy()
+    h.insert(x)
+    assert h.n_bytes <= 2 * x.nbytes + 200 * len(x)
