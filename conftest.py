@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import evertree
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+import evertree
 
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 
@@ -21,6 +22,7 @@ settings.load_profile("compiled" if COMPILED else "interpreted")
 
 @pytest.fixture
 def rng() -> np.random.Generator:
+    """The same random numbers for every test."""
     return np.random.default_rng(0)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
-from evertree import Hierarchy
 from scipy.spatial.distance import squareform
+
+import naive
+from evertree import Hierarchy
 
 #: Every linkage on every metric that it has statistics on.
 SCHEMES = [
@@ -54,7 +55,9 @@ def nested(h: Hierarchy) -> naive.Tree:
     return built[h.root]
 
 
-def hierarchy_of(tree: naive.Tree, x: np.ndarray, linkage: str = "ward", metric: str = "euclidean", **options) -> Hierarchy:
+def hierarchy_of(
+    tree: naive.Tree, x: np.ndarray, linkage: str = "ward", metric: str = "euclidean", **options
+) -> Hierarchy:
     """A hierarchy with the given shape over the rows of `x`, not refined."""
     n = len(x)
     number: dict[naive.Tree, int] = {}

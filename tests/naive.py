@@ -67,8 +67,7 @@ def all_trees(points: list[int]) -> Iterator[Tree]:
         for beside in itertools.combinations(rest, size):
             left = [first, *beside]
             right = [p for p in rest if p not in beside]
-            for pair in itertools.product(all_trees(left), all_trees(right)):
-                yield pair
+            yield from itertools.product(all_trees(left), all_trees(right))
 
 
 def random_tree(rng: np.random.Generator, n: int) -> Tree:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import _thread
 import threading
 
-import naive
 import numpy as np
 import pytest
+
+import naive
 from evertree import Hierarchy, hierarchy, kernels
 from helpers import (
     SCHEMES,
@@ -111,7 +112,9 @@ def test_a_point_of_weight_two_is_two_points(rng):
             if not weighted.children(u):
                 continue
             below = set(weighted.members(u))
-            same = next(v for v in twice.nodes().tolist() if set(twice.members(v)) - {12} == below and twice.children(v))
+            same = next(
+                v for v in twice.nodes().tolist() if set(twice.members(v)) - {12} == below and twice.children(v)
+            )
             assert weighted.height(u) == pytest.approx(twice.height(same))
 
 

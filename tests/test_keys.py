@@ -7,10 +7,11 @@ import uuid
 
 import numpy as np
 import pytest
-from evertree.errors import InvalidKeyError, UnknownKeyError
-from evertree.keys import KeyTable, decode_keys, encode_keys
 from hypothesis import given
 from hypothesis import strategies as st
+
+from evertree.errors import InvalidKeyError, UnknownKeyError
+from evertree.keys import KeyTable, decode_keys, encode_keys
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "discard", "choose"]), st.integers(0, 6))))

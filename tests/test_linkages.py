@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-import naive
 import numpy as np
 import pytest
+
+import naive
 from evertree import Hierarchy, kernels
 from evertree.errors import DimensionError, LinkageError, ParameterError
 from evertree.kernels.linkage_values import linkage_value
@@ -131,7 +132,7 @@ PROPERTIES = {
 @pytest.mark.parametrize("prop", PROPERTIES)
 @pytest.mark.parametrize("linkage", LINKAGES)
 def test_table_of_properties(rng, linkage, prop):
-    """`def.ReducibleLinkage`, `def.Contraction`: where the table says yes it always holds, where no it sometimes fails."""
+    """`def.ReducibleLinkage`, `def.Contraction`: where the table says yes it always holds, otherwise not always."""
     holds = [PROPERTIES[prop](*three_clusters(rng, linkage)) for _ in range(2000)]
     assert all(holds) == getattr(LINKAGES[linkage], prop)
 

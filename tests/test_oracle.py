@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
+
+import naive
 from evertree import kernels
 from helpers import definition, hierarchy_of, nested
 

@@ -1,4 +1,4 @@
-"""The package from outside: what importing costs, the cache of compiled kernels, the command line, the documentation."""
+"""The package from outside: what importing costs, the cache of kernels, the command line, the documentation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import evertree
 import pytest
+
+import evertree
 
 PROJECT = Path(__file__).parents[1]
 
@@ -69,7 +70,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
 @pytest.mark.process
 @pytest.mark.slow
 def test_an_edited_kernel_is_recompiled(tmp_path):
-    """An edit in a file whose functions are compiled into kernels of other files, which Numba alone would not notice."""
+    """An edit in a file whose functions become part of kernels in other files: Numba alone would not notice."""
     source = tmp_path / "src"
     shutil.copytree(PROJECT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
     cache = tmp_path / "cache"
@@ -77,7 +78,7 @@ def test_an_edited_kernel_is_recompiled(tmp_path):
     before = run(code, cache, PYTHONDONTWRITEBYTECODE="1")
     statistics = source / "evertree" / "kernels" / "statistics.py"
     text = statistics.read_text()
-    edited = text.replace("        total += difference * difference\n    return total", "        total += 4 * difference ** 2\n    return total", 1)
+    edited = text.replace("total += difference * difference", "total += 4 * difference * difference", 1)
     assert edited != text
     statistics.write_text(edited)
     after = run(code, cache, PYTHONDONTWRITEBYTECODE="1")
@@ -123,7 +124,9 @@ def test_demo(tmp_path):
 
 @pytest.mark.process
 def test_demo_without_its_extra(tmp_path):
-    code = "import sys; sys.modules['sklearn'] = None; sys.argv[1:] = ['demo']; from evertree.__main__ import main; main()"
+    code = (
+        "import sys; sys.modules['sklearn'] = None; sys.argv[1:] = ['demo']; from evertree.__main__ import main; main()"
+    )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode == 1
     assert "pip install 'evertree[demo]'" in result.stderr

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-import naive
 import numpy as np
 import pytest
+
+import naive
 from evertree import Hierarchy, agglomerate
 from evertree.quality import total_linkage
 from helpers import SCHEMES, definition, hierarchy_of, nested, params_of
@@ -38,7 +39,7 @@ def triplet(before, after):
     return [
         (A, B, C)
         for A, B, C in itertools.permutations(common, 3)
-        if A | B == ab and B | C == bc and not (A & B or B & C or A & C)
+        if ab == A | B and bc == B | C and not (A & B or B & C or A & C)
     ]
 
 
@@ -48,9 +49,7 @@ def test_nni_triplet(rng):
     assert len(trees) == 105
     for s, t in itertools.combinations(trees, 2):
         neighbours = {
-            frozenset(naive.clusters(naive.nni(s, family, far)))
-            for family in naive.families(s)
-            for far in family[:2]
+            frozenset(naive.clusters(naive.nni(s, family, far))) for family in naive.families(s) for far in family[:2]
         }
         is_adjacent = frozenset(naive.clusters(t)) in neighbours
         assert len(triplet(s, t)) == (1 if is_adjacent else 0)

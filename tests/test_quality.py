@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
-from evertree import Hierarchy, agglomerate, quality
-from evertree.errors import DimensionError, EmptyHierarchyError
-from helpers import SCHEMES, definition, hierarchy_of, nested, square, weights
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster import hierarchy as sch
 from scipy.spatial.distance import pdist
+
+import naive
+from evertree import Hierarchy, agglomerate, quality
+from evertree.errors import DimensionError, EmptyHierarchyError
+from helpers import SCHEMES, definition, hierarchy_of, nested, square, weights
 
 
 @given(st.integers(1, 25), st.integers(1, 6), st.integers(0, 10**6))

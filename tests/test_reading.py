@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
+from scipy.cluster import hierarchy as sch
+from scipy.spatial.distance import pdist
+
+import naive
 from evertree import NULL, Hierarchy
 from evertree.errors import EmptyHierarchyError, ParameterError, UnknownKeyError, UnknownNodeError
 from helpers import SCHEMES, definition, fingerprint, hard_data, hierarchy_of, nested, new, square
-from scipy.cluster import hierarchy as sch
-from scipy.spatial.distance import pdist
 
 
 def same_partition(a, b):

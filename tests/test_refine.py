@@ -7,9 +7,10 @@ import itertools
 import threading
 import time
 
-import naive
 import numpy as np
 import pytest
+
+import naive
 from evertree import Hierarchy, Report
 from evertree.columns import QUOTA
 from evertree.errors import ParameterError

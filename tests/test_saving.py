@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import zipfile
 
-import evertree as et
 import numpy as np
 import pytest
+
+import evertree as et
 from evertree import Hierarchy, storage
 from evertree.errors import CorruptFileError, FileFormatError, InvalidKeyError, NewerFormatError
 from helpers import SCHEMES, fingerprint, new
@@ -120,7 +121,7 @@ def test_files_of_others_are_refused(tmp_path):
     array = tmp_path / "array.npy"
     np.save(array, np.ones(3))
     for path in (text, archive, array):
-        with pytest.raises(FileFormatError, match="is not a file written by Hierarchy.save"):
+        with pytest.raises(FileFormatError, match=r"is not a file written by Hierarchy.save"):
             et.load(path)
     with pytest.raises(FileNotFoundError):
         et.load(tmp_path / "nothing")

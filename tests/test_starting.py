@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 
-import naive
 import numpy as np
 import pytest
+from scipy.cluster import hierarchy as sch
+from scipy.stats import chisquare
+
+import naive
 from evertree import Hierarchy, agglomerate
 from evertree.errors import DataError, DimensionError, DuplicateKeyError, ParameterError
 from helpers import SCHEMES, definition, hard_data, nested, params_of
-from scipy.cluster import hierarchy as sch
-from scipy.stats import chisquare
 
 
 @pytest.mark.slow

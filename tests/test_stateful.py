@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import evertree as et
 import numpy as np
-from evertree import Hierarchy
-from helpers import SCHEMES
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import evertree as et
+from evertree import Hierarchy
+from helpers import SCHEMES
 
 # Few different values, so that ties and duplicates are common; huge, tiny and awkward ones among them.
 ORDINARY = st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0, 0.1, 1 / 3, 0.30000000000000004])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
+
+import naive
 from evertree import Hierarchy
 from helpers import hard_data, hierarchy_of
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
+
+import naive
 from evertree import Hierarchy, kernels
 from evertree.columns import FREE_INNER, NULL, ROOT
 from evertree.errors import InvariantError

@@ -52,12 +52,12 @@ def _batch_linkage(scheme: Scheme, coordinates: NDArray[np.float64]) -> NDArray[
         except ImportError:
             from scipy.cluster.hierarchy import ward
 
-            return ward(coordinates)  # type: ignore[no-any-return]
-        return linkage_vector(coordinates, method="ward")  # type: ignore[no-any-return]
+            return ward(coordinates)
+        return linkage_vector(coordinates, method="ward")
     from scipy.spatial.distance import pdist
 
     try:
         from fastcluster import linkage
     except ImportError:
         from scipy.cluster.hierarchy import linkage
-    return linkage(pdist(coordinates, "sqeuclidean"), method=scheme.linkage.name)  # type: ignore[no-any-return]
+    return linkage(pdist(coordinates, "sqeuclidean"), method=scheme.linkage.name)

@@ -97,7 +97,7 @@ def _stream(console: Console, X: NDArray[np.float64], y: NDArray[np.int64], seed
         h.update([key], X[key : key + 1])
         seconds += time.perf_counter() - began
     n_edits = len(X) + removed.size + updated.size
-    labels = np.array([y[key] for key in h.keys()])
+    labels = y[np.array(h.keys())]
     return Row("live", h, labels, n_edits / seconds, h.n_moves)
 
 

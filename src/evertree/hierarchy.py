@@ -27,7 +27,7 @@ GOALS = ("homogeneous",)
 _SLICE = 0.005
 _PROGRESS_EVERY = 0.1
 
-#: A batch of at least this many points, and as many as the tree has, is undone by Ctrl-C; a smaller one is finished first.
+#: A batch of so many points, if the tree has no more, is undone by Ctrl-C; a smaller one is finished first.
 _UNDOABLE = 10_000
 _PART = 4_096
 

@@ -35,9 +35,7 @@ def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDA
     """
     points = _as_matrix(X)
     if n_columns is not None and points.shape[1] != n_columns:
-        raise DimensionError(
-            f"X must have {n_columns} columns, as the points before it had; it has {points.shape[1]}"
-        )
+        raise DimensionError(f"X must have {n_columns} columns, as the points before it had; it has {points.shape[1]}")
     wanted = dtype or (points.dtype if points.dtype == np.float32 else np.dtype(np.float64))
     if points.size == 0:
         return points.astype(wanted)
@@ -136,11 +134,11 @@ def as_budget(name: str, value: Any, whole: bool = False) -> float | None:
     if value is None:
         return None
     kind = numbers.Integral if whole else numbers.Real
-    if not isinstance(value, kind) or isinstance(value, bool) or not value >= 0:
+    if not isinstance(value, kind) or isinstance(value, bool) or not float(value) >= 0:
         raise ParameterError(
             f"{name} must be None or a {'whole ' if whole else ''}number that is not negative; it is {value!r}"
         )
-    return int(value) if whole else float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
 def as_choice(name: str, value: Any, choices: Iterable[Any]) -> Any:

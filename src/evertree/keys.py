@@ -17,8 +17,8 @@ from evertree.errors import DuplicateKeyError, InvalidKeyError, UnknownKeyError,
 class KeyTable:
     """A dictionary from live keys to leaves, oldest first.
 
-    As long as all keys are numbers given by the table itself (0, 1, 2, …), they are kept in two sorted arrays, at twelve
-    bytes a key. The first key that a user chooses turns them into a dict.
+    As long as all keys are numbers given by the table itself (0, 1, 2, …), they are kept in two sorted arrays, at
+    twelve bytes a key. The first key that a user chooses turns them into a dict.
 
     Attributes
     ----------
@@ -79,7 +79,9 @@ class KeyTable:
         if np.any(leaves == NULL):
             unknown = [key for key, leaf in zip(keys, leaves.tolist(), strict=True) if leaf == NULL]
             more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-            raise UnknownKeyError(f"no live point has the key {listed(unknown[:5])}{more}: see keys() for those that live")
+            raise UnknownKeyError(
+                f"no live point has the key {listed(unknown[:5])}{more}: see keys() for those that live"
+            )
         return leaves
 
     def check_new(self, keys: Sequence[Hashable], count: int) -> None:
@@ -97,17 +99,19 @@ class KeyTable:
         """Give keys, the next numbers where they are None, to new leaves; return them."""
         count = leaves.size
         if keys is None:
-            added: list[Hashable] = list(range(self.next_number, self.next_number + count))
+            numbers = range(self.next_number, self.next_number + count)
+            added: list[Hashable] = list(numbers)
+            self.next_number += count
         else:
             added = list(keys)
             self._use_dict()
+            largest = max((key for key in added if isinstance(key, int)), default=-1)
+            self.next_number = max(self.next_number, largest + 1)
         if self._leaf_of is None or self._key_of is None:
-            self._append(np.arange(self.next_number, self.next_number + count), leaves)
+            self._append(np.arange(numbers.start, numbers.stop), leaves)
         else:
             self._leaf_of.update(zip(added, leaves.tolist(), strict=True))
             self._key_of.update(zip(leaves.tolist(), added, strict=True))
-        largest = max((key for key in added if isinstance(key, int)), default=-1)
-        self.next_number = max(self.next_number, largest + 1)
         self.next_birth += count
         return added
 
@@ -157,14 +161,14 @@ class KeyTable:
     def _find(self, key: object) -> int:
         try:
             if self._leaf_of is not None:
-                return self._leaf_of.get(key, NULL)  # type: ignore[call-overload, no-any-return]
-            hash(key)
-            if not key == int(key):  # type: ignore[call-overload]
+                return self._leaf_of.get(key, NULL)
+            number = int(key)  # type: ignore[call-overload]
+            if number != key:
                 return NULL
         except (TypeError, ValueError, OverflowError):
             return NULL
-        slot = int(np.searchsorted(self._numbers[: self._n_slots], int(key)))  # type: ignore[call-overload]
-        return int(self._leaves[slot]) if slot < self._n_slots and self._numbers[slot] == key else NULL
+        slot = int(np.searchsorted(self._numbers[: self._n_slots], number))
+        return int(self._leaves[slot]) if slot < self._n_slots and self._numbers[slot] == number else NULL
 
     def _append(self, numbers: NDArray[np.int64], leaves: NDArray[np.int32]) -> None:
         needed = self._n_slots + leaves.size
@@ -229,6 +233,6 @@ def _encode(key: Hashable) -> Any:
 
 def _decode(item: Any) -> Hashable:
     if not isinstance(item, dict):
-        return item  # type: ignore[no-any-return]
+        return item
     ((name, value),) = item.items()
-    return _CODECS[name][2](value)  # type: ignore[no-any-return]
+    return _CODECS[name][2](value)

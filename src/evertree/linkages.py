@@ -12,7 +12,8 @@ distance, or a multiple of its square, between *coordinates* of the points:
 | mahalanobis | the points times a square root of VI | d |
 
 That cosine is half of a squared distance holds between points, and so between clusters: with unit vectors
-``1 - c(A) · c(B) = (v(A) + v(B) + |c(A) - c(B)|²) / 2``. The right-hand side does not lose small values to cancellation.
+``1 - c(A) · c(B) = (v(A) + v(B) + |c(A) - c(B)|²) / 2``. The right-hand side does not lose small values to
+cancellation.
 """
 
 from __future__ import annotations
@@ -175,8 +176,7 @@ def _why_not(linkage: Linkage, metric: str) -> str:
         )
     return (
         f"linkage={linkage.name!r} with metric={metric!r} cannot be computed from means and variances: "
-        f"use metric={allowed}"
-        + (", or linkage='ward'" if metric in LINKAGES["ward"].has_statistics_on else "")
+        f"use metric={allowed}" + (", or linkage='ward'" if metric in LINKAGES["ward"].has_statistics_on else "")
     )
 
 

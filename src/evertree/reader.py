@@ -182,7 +182,7 @@ class HierarchyReader:
         return self.violations().size == 0
 
     def violations(self) -> NDArray[np.int32]:
-        """The nodes one of whose children is closer to the node's sibling than to the other child. Scans the whole tree.
+        """The nodes with a child that is closer to the node's sibling than to its own sibling. Scans the whole tree.
 
         Values that differ by less than 1e-9 of the larger (1e-5 for float32), or by less than rounding explains, are
         equal.
@@ -257,14 +257,14 @@ class HierarchyReader:
         self._require_points("cut")
         if (n_clusters is None) == (height is None):
             raise ParameterError("cut takes n_clusters or height, one of the two")
-        if n_clusters is not None and not (
-            isinstance(n_clusters, numbers.Integral) and 1 <= n_clusters <= len(self)
-        ):
-            raise ParameterError(f"n_clusters must be a whole number from 1 to {len(self)}; it is {n_clusters!r}")
-        if height is not None and not (isinstance(height, numbers.Real) and height >= 0):
+        leaves = self._keys.leaves()
+        if height is None:
+            if not (isinstance(n_clusters, numbers.Integral) and 1 <= n_clusters <= len(self)):
+                raise ParameterError(f"n_clusters must be a whole number from 1 to {len(self)}; it is {n_clusters!r}")
+            return reading.cut_into(self._live, leaves, int(n_clusters))
+        if not (isinstance(height, numbers.Real) and height >= 0):
             raise ParameterError(f"height must be a number that is not negative; it is {height!r}")
-        k = None if n_clusters is None else int(n_clusters)
-        return reading.cut(self._live, self._keys.leaves(), k, None if height is None else float(height))
+        return reading.cut_at_height(self._live, leaves, float(height))
 
     def cophenetic(self) -> NDArray[np.float64]:
         """The induced ultrametric: the height at which each pair of points meets, condensed. O(n²).
@@ -311,10 +311,12 @@ class HierarchyReader:
             if self._live.hangs(u):
                 return u
         raise UnknownNodeError(
-            f"node must be a node of the tree as it is now; it is {node!r}. Numbers of nodes hold until the next edit or "
-            "refine: see nodes(), or leaf(key) for the leaf of a key"
+            f"node must be a node of the tree as it is now; it is {node!r}. Numbers of nodes hold until the next edit "
+            "or refine: see nodes(), or leaf(key) for the leaf of a key"
         )
 
     def _require_points(self, what: str) -> None:
         if len(self) == 0:
-            raise EmptyHierarchyError(f"{what} needs at least one point, and the hierarchy is empty: insert points first")
+            raise EmptyHierarchyError(
+                f"{what} needs at least one point, and the hierarchy is empty: insert points first"
+            )

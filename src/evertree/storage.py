@@ -77,7 +77,7 @@ def _read_archive(
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     with archive.open(f"{name}.npy") as member:
-        return np.lib.format.read_array(member, allow_pickle=False)  # type: ignore[no-any-return]
+        return np.lib.format.read_array(member, allow_pickle=False)
 
 
 def _check_header(path: str | os.PathLike[str], header: Any) -> None:

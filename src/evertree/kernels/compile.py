@@ -35,8 +35,8 @@ _SOURCES = _hash_of_sources()
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a kernel that Python calls: on its first call, or from the machine code that is kept on disk.
 
-    Numba's own cache looks only at the file in which a function stands: an edit in a file whose functions it calls would
-    go unnoticed. So what is kept is stamped with the sources of all kernels.
+    Numba's own cache looks only at the file in which a function stands: an edit in a file whose functions it calls
+    would go unnoticed. So what is kept is stamped with the sources of all kernels.
     """
     try:
         compiled = numba.njit(cache=True, _nrt=False)(function)

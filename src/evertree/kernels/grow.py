@@ -11,8 +11,8 @@ from evertree.kernels.topology import attach
 def grow_at_random(tree, leaves, picks):
     """Hang `leaves`, which have the rows 0, 1, …, into an empty tree, each beside a node picked from those before it.
 
-    With i leaves there are 2i − 1 nodes, the root among them; ``picks[i - 1]`` says which: one of the i leaves, or one of
-    the i − 1 inner nodes. Every tree comes from exactly one sequence of picks. O(n).
+    With i leaves there are 2i − 1 nodes, the root among them; ``picks[i - 1]`` says which: one of the i leaves, or one
+    of the i − 1 inner nodes. Every tree comes from exactly one sequence of picks. O(n).
     """
     tree.state[ROOT] = leaves[0]
     for i in range(1, leaves.size):

@@ -24,7 +24,7 @@ def find_violations(tree, linkage, nodes, found):
 
 @kernel
 def find_inversions(tree, linkage, nodes, found):
-    """Fill `found` with those of `nodes` that are higher than their parent (`def.treeMonotonicity`); return how many."""
+    """Fill `found` with those of `nodes` that are above their parent (`def.treeMonotonicity`); return how many."""
     count = 0
     for v in nodes:
         if is_leaf(v) or tree.parent[v] == NULL:

@@ -11,11 +11,9 @@ from evertree.columns import (
     FREE_LEAF,
     INNER_TOP,
     LEAF_TOP,
-    N_POINTS,
     NULL,
     PENDING,
     QUEUED,
-    ROOT,
     Tree,
 )
 from evertree.errors import InvariantError

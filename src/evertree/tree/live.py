@@ -65,18 +65,22 @@ class LiveTree:
 
     @property
     def n_points(self) -> int:
+        """How many points hang in the tree."""
         return int(self.tree.state[N_POINTS])
 
     @property
     def n_columns(self) -> int:
+        """How many coordinates a point has; 0 before the first points."""
         return int(self.tree.mean.shape[1])
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """The type of the coordinates."""
         return self.tree.mean.dtype
 
     @property
     def root(self) -> int:
+        """The root, or NULL."""
         return int(self.tree.state[ROOT])
 
     @property
@@ -86,6 +90,7 @@ class LiveTree:
 
     @property
     def tag(self) -> Ward | Average:
+        """What kernels know of the linkage."""
         return self.scheme.tag(self.dtype)
 
     @property
@@ -112,7 +117,7 @@ class LiveTree:
     def n_bytes(self) -> int:
         """Memory of the columns, as far as they are in use."""
         used = 2 * max(int(self.tree.state[LEAF_TOP]), int(self.tree.state[INNER_TOP]))
-        columns = [*self.tree[:-1], *self.work[:-1]]
+        columns: list[NDArray[Any]] = [*self.tree[:-1], *self.work[:-1]]
         kept = 0 if self.kept is None else used // 2 * self.kept[:1].nbytes
         return kept + sum(used * column[:1].nbytes for column in columns)
 
@@ -123,7 +128,7 @@ class LiveTree:
         return self.tree.mean[leaves]
 
     def nodes(self, root: int | None = None) -> NDArray[np.int32]:
-        """All nodes below `root`, and itself, children first. O(their number), of all nodes where `root` is not given."""
+        """All nodes, or those below `root` and itself, children first. O(their number)."""
         top = self.root if root is None else root
         nodes = np.empty(max(2 * self.n_points - 1, 0), np.int32)
         if top == NULL:
@@ -133,14 +138,14 @@ class LiveTree:
     def hangs(self, u: int) -> bool:
         """Whether `u` is a node of the tree."""
         top = LEAF_TOP if u % 2 == 0 else INNER_TOP
-        return 0 <= u >> 1 < self.tree.state[top] and self.tree.parent[u] >= NULL
+        return bool(0 <= u >> 1 < self.tree.state[top] and self.tree.parent[u] >= NULL)
 
     def copy(self) -> LiveTree:
         """A tree that shares nothing with this one."""
         return LiveTree.assembled(
             self.scheme,
-            Tree(*(column.copy() for column in self.tree)),
-            Worklist(*(column.copy() for column in self.work)),
+            Tree._make(column.copy() for column in self.tree),
+            Worklist._make(column.copy() for column in self.work),
             None if self.kept is None else self.kept.copy(),
         )
 
@@ -153,7 +158,9 @@ class LiveTree:
         tree, work = _new_tree(rows, self.n_columns, self.dtype), _new_worklist(rows)
         kept = None if self.kept is None else np.empty((rows, self.n_columns), self.dtype)
         used = 2 * max(int(self.tree.state[LEAF_TOP]), int(self.tree.state[INNER_TOP]))
-        for old, new in zip((*self.tree[:-1], *self.work[:-1]), (*tree[:-1], *work[:-1]), strict=True):
+        old_columns: list[NDArray[Any]] = [*self.tree[:-1], *self.work[:-1]]
+        new_columns: list[NDArray[Any]] = [*tree[:-1], *work[:-1]]
+        for old, new in zip(old_columns, new_columns, strict=True):
             new[:used] = old[:used]
         tree.state[:] = self.tree.state
         work.state[:] = self.work.state

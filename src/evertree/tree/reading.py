@@ -51,13 +51,19 @@ def linkage_matrix(live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.floa
     return np.column_stack([pairs, merges.height[inner], stop[inner] - first[inner]]).astype(np.float64)
 
 
-def cut(
-    live: LiveTree, leaves: NDArray[np.int32], n_clusters: int | None = None, height: float | None = None
-) -> NDArray[np.int64]:
-    """The cluster of each of `leaves`, numbered by first appearance: so many clusters, or those up to a height."""
+def cut_at_height(live: LiveTree, leaves: NDArray[np.int32], height: float) -> NDArray[np.int64]:
+    """The cluster of each of `leaves`, where clusters are the highest nodes up to a height."""
     merges = find_merges(live)
-    if n_clusters is None:
-        n_clusters = 1 + int(np.count_nonzero(merges.height[merges.inner] > height))
+    return _cut(live, leaves, merges, 1 + int(np.count_nonzero(merges.height[merges.inner] > height)))
+
+
+def cut_into(live: LiveTree, leaves: NDArray[np.int32], n_clusters: int) -> NDArray[np.int64]:
+    """The cluster of each of `leaves`, where the highest merges are undone until there are so many."""
+    return _cut(live, leaves, find_merges(live), n_clusters)
+
+
+def _cut(live: LiveTree, leaves: NDArray[np.int32], merges: Merges, n_clusters: int) -> NDArray[np.int64]:
+    """Clusters numbered by first appearance."""
     is_split = np.zeros(live.tree.parent.size, np.bool_)
     is_split[merges.inner[leaves.size - n_clusters :]] = True
     cluster = np.empty(live.tree.parent.size, np.int32)
@@ -106,9 +112,7 @@ def purity(live: LiveTree, leaves: NDArray[np.int32], classes: NDArray[np.int64]
     return float(total) / n_pairs
 
 
-def _spans(
-    live: LiveTree, nodes: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+def _spans(live: LiveTree, nodes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """All leaves in postorder, and for each node where those below it begin and end."""
     leaves = np.empty((nodes.size + 1) // 2, np.int32)
     first = np.empty(live.tree.parent.size, np.int32)

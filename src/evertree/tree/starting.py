@@ -42,7 +42,9 @@ def checked_linkage_matrix(Z: object, n_points: int) -> NDArray[np.float64]:
     try:
         matrix = np.asarray(Z, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"Z must be a matrix of numbers, as scipy.cluster.hierarchy.linkage gives it: {error}") from None
+        raise DataError(
+            f"Z must be a matrix of numbers, as scipy.cluster.hierarchy.linkage gives it: {error}"
+        ) from None
     n_rows = max(n_points - 1, 0)
     if matrix.shape != (n_rows, 4):
         raise DimensionError(f"Z must have shape ({n_rows}, 4) for {n_points} points; its shape is {matrix.shape}")

@@ -1,0 +1,1 @@
+"""Measurements beside other libraries, in one run: see `make bench`."""
