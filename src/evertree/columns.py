@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+#: More checks or moves than anything takes.
+UNLIMITED = 1 << 62
+
 #: No node: the parent of the root, the children of a leaf.
 NULL = -1
 
@@ -42,6 +45,18 @@ STALE = 2  # its statistics wait to be computed again
 WAITS = 4  # one for each stale child: two bits
 
 
+#: The small columns of a node stand side by side in memory: large trees are slow by cache misses, and so a visit to a
+#: node costs one for all of them. Each column is a view.
+NODE = np.dtype(
+    {
+        "names": ["size", "variance", "birth", "parent", "left", "right", "mark"],
+        "formats": [np.float64, np.float64, np.int64, np.int32, np.int32, np.int32, np.uint8],
+        "offsets": [0, 8, 16, 24, 28, 32, 36],
+        "itemsize": 40,
+    }
+)
+
+
 class Tree(NamedTuple):
     """A binary hierarchy with the sufficient statistics of each node (`eq.SufficientStatisticRecursion`)."""
 
@@ -61,3 +76,21 @@ class Worklist(NamedTuple):
     stack: NDArray[np.int32]  # (capacity,) each node stands in it at most once
     mark: NDArray[np.uint8]  # (capacity,) bits QUEUED, STALE and WAITS
     state: NDArray[np.int64]  # (N_WORK_STATE,)
+
+
+def new_columns(capacity: int, n_columns: int, dtype: np.dtype[Any]) -> tuple[Tree, Worklist]:
+    """An empty tree with room for so many nodes, and its worklist."""
+    node = np.zeros(capacity, NODE)
+    tree_state = np.zeros(N_TREE_STATE, np.int64)
+    tree_state[[ROOT, FREE_LEAF, FREE_INNER]] = NULL
+    tree = Tree(
+        parent=node["parent"],
+        left=node["left"],
+        right=node["right"],
+        birth=node["birth"],
+        size=node["size"],
+        variance=node["variance"],
+        mean=np.empty((capacity, n_columns), dtype),
+        state=tree_state,
+    )
+    return tree, Worklist(np.empty(capacity, np.int32), node["mark"], np.zeros(N_WORK_STATE, np.int64))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import saving
+from evertree.columns import UNLIMITED
 from evertree.errors import DimensionError
 from evertree.inputs import as_budget, as_choice, as_keys, as_points, as_seed, as_weights
 from evertree.interrupts import Uninterrupted
@@ -19,7 +20,6 @@ from evertree.linkages import Scheme
 from evertree.reader import HierarchyReader
 from evertree.report import Report
 from evertree.tree import LiveTree, starting
-from evertree.tree.live import UNLIMITED
 
 GOALS = ("homogeneous",)
 
@@ -333,10 +333,9 @@ class Hierarchy(HierarchyReader):
         budget = as_budget("seconds", seconds)
         max_moves = as_budget("moves", moves, whole=True)
         as_choice("until", self.goal if until is None else until, GOALS)
-        live = self._live
-        live.warm_up()
-        checks_before, moves_before, guarded_before = live.n_checks, live.n_moves, live.n_guarded
         start = last_call = time.perf_counter()
+        live = self._live
+        checks_before, moves_before, guarded_before = live.n_checks, live.n_moves, live.n_guarded
         n_checks = 256  # in a slice; it adapts to the speed of the machine and the number of columns
 
         def report(stopped_by: str | None) -> Report:
@@ -477,6 +476,7 @@ class Hierarchy(HierarchyReader):
         live = self._live
         if live.n_columns == 0:
             live = LiveTree(live.scheme, points.shape[1], points.dtype)
+            live.warm_up()
         live.reserve(len(points))
         return live
 

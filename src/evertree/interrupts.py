@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from signal import SIGINT, raise_signal
-from types import FrameType, TracebackType
 
 # The functions behind those of `signal`, which look for an enum that a handler might stand for, at 3 µs a call.
 from _signal import getsignal, signal  # type: ignore[import-not-found]
+from signal import SIGINT, raise_signal
+from types import FrameType, TracebackType
 
 
 class Uninterrupted:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evertree.columns import INNER_TOP, LEAF_TOP, PENDING, Tree, Worklist
+from evertree.columns import PENDING, Tree, Worklist
 from evertree.errors import CorruptFileError, EvertreeError
 from evertree.keys import KeyTable, decode_keys, encode_keys
 from evertree.linkages import Scheme
@@ -18,7 +18,7 @@ from evertree.tree import LiveTree, invariants
 
 def save(path: str | os.PathLike[str], live: LiveTree, keys: KeyTable, options: Mapping[str, Any]) -> None:
     """Write a tree, its keys and the options of its hierarchy."""
-    used = 2 * max(int(live.tree.state[LEAF_TOP]), int(live.tree.state[INNER_TOP]))
+    used = live.n_used
     header = {
         "linkage": live.scheme.linkage.name,
         "metric": live.scheme.metric,
@@ -52,7 +52,7 @@ def load(path: str | os.PathLike[str]) -> tuple[LiveTree, KeyTable, dict[str, An
         stack = np.empty_like(tree.parent)
         stack[: pending.size] = pending
         work = Worklist(stack, arrays["work.mark"], arrays["work.state"])
-        live = LiveTree.assembled(scheme, tree, work, arrays.get("points"))
+        live = LiveTree.of_columns(scheme, tree, work, arrays.get("points"))
         names = arrays["numbers"].tolist() if header["keys"] is None else decode_keys(header["keys"])
         keys = KeyTable.assembled(
             names, arrays["leaves"], header["keys"] is None, header["next_birth"], header["next_number"]
@@ -60,6 +60,7 @@ def load(path: str | os.PathLike[str]) -> tuple[LiveTree, KeyTable, dict[str, An
         invariants.check_shape(live)
         invariants.check_worklist(live)
         invariants.check_keys(live, keys.leaves())
+        live.warm_up()
     except (EvertreeError, LookupError, TypeError, ValueError) as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
     return live, keys, {"goal": header["goal"], "seed": header["seed"]}

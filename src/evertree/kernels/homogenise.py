@@ -9,8 +9,6 @@ from evertree.kernels.statistics import merge_children
 from evertree.kernels.topology import sibling, swap_with_uncle
 from evertree.kernels.worklist import pop, push
 
-UNLIMITED = 1 << 62
-
 
 @inline
 def guarded_tolerance(linkage, work):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from evertree.columns import N_POINTS, NULL, ROOT
+from evertree.columns import N_POINTS, NULL, ROOT, UNLIMITED
 from evertree.kernels.compile import inline, kernel
-from evertree.kernels.homogenise import UNLIMITED, homogenise
+from evertree.kernels.homogenise import homogenise
 from evertree.kernels.linkage_values import nearer_child
 from evertree.kernels.topology import attach, is_leaf
 from evertree.kernels.worklist import push, refresh

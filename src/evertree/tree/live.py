@@ -10,30 +10,30 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.columns import (
     CHECKS,
-    FREE_INNER,
-    FREE_LEAF,
     GUARDED,
     INNER_TOP,
     LEAF_TOP,
     MOVES,
     N_POINTS,
-    N_TREE_STATE,
-    N_WORK_STATE,
+    NODE,
     NULL,
     PENDING,
     QUOTA,
     ROOT,
+    UNLIMITED,
     Tree,
     Worklist,
+    new_columns,
 )
+from evertree.errors import DimensionError
 from evertree.linkages import Average, Scheme, Ward
+
+#: Nodes are numbered in 32 bits, two for each point.
+MOST_POINTS = int(np.iinfo(np.int32).max) // 2
 
 #: Moves before the guard widens the tolerance: this many for each point, and some more for small trees.
 QUOTA_PER_POINT = 1_000
 SMALLEST_QUOTA = 10_000
-
-#: More checks or moves than anything takes.
-UNLIMITED = 1 << 62
 
 
 class LiveTree:
@@ -51,16 +51,15 @@ class LiveTree:
 
     def __init__(self, scheme: Scheme, n_columns: int, dtype: np.dtype[Any]) -> None:
         self.scheme = scheme
-        self.tree = _new_tree(0, n_columns, dtype)
-        self.work = _new_worklist(0)
+        self.tree, self.work = new_columns(0, n_columns, dtype)
         #: The points as they were given, by row, where they differ from the coordinates in ``tree.mean``.
         self.kept: NDArray[Any] | None = np.empty((0, n_columns), dtype) if scheme.changes_points else None
 
     @classmethod
-    def assembled(cls, scheme: Scheme, tree: Tree, work: Worklist, kept: NDArray[Any] | None) -> LiveTree:
-        """A tree of columns that are there already."""
-        live = cls.__new__(cls)
-        live.scheme, live.tree, live.work, live.kept = scheme, tree, work, kept
+    def of_columns(cls, scheme: Scheme, tree: Tree, work: Worklist, kept: NDArray[Any] | None) -> LiveTree:
+        """A tree with copies of the given columns, as far as they are in use."""
+        live = cls(scheme, tree.mean.shape[1], tree.mean.dtype)
+        live._lay_out(tree.parent.size // 2, tree, work, kept)
         return live
 
     @property
@@ -114,12 +113,16 @@ class LiveTree:
         return int(self.work.state[GUARDED])
 
     @property
+    def n_used(self) -> int:
+        """Rows of the columns that are, or were, in use."""
+        return 2 * max(int(self.tree.state[LEAF_TOP]), int(self.tree.state[INNER_TOP]))
+
+    @property
     def n_bytes(self) -> int:
         """Memory of the columns, as far as they are in use."""
-        used = 2 * max(int(self.tree.state[LEAF_TOP]), int(self.tree.state[INNER_TOP]))
-        columns: list[NDArray[Any]] = [*self.tree[:-1], *self.work[:-1]]
-        kept = 0 if self.kept is None else used // 2 * self.kept[:1].nbytes
-        return kept + sum(used * column[:1].nbytes for column in columns)
+        row = NODE.itemsize + self.work.stack.itemsize + self.tree.mean[:1].nbytes
+        kept = 0 if self.kept is None else self.kept[:1].nbytes // 2
+        return self.n_used * (row + kept)
 
     def points(self, leaves: NDArray[np.int32]) -> NDArray[Any]:
         """The points of `leaves` as they were given, bit for bit."""
@@ -142,35 +145,35 @@ class LiveTree:
 
     def copy(self) -> LiveTree:
         """A tree that shares nothing with this one."""
-        return LiveTree.assembled(
-            self.scheme,
-            Tree._make(column.copy() for column in self.tree),
-            Worklist._make(column.copy() for column in self.work),
-            None if self.kept is None else self.kept.copy(),
-        )
+        return LiveTree.of_columns(self.scheme, self.tree, self.work, self.kept)
 
     def reserve(self, n_more: int) -> None:
         """Make room for `n_more` points. O(1) amortised. If memory does not suffice, nothing has changed."""
         needed = self.n_points + n_more
         if needed <= self.capacity:
             return
-        rows = max(needed, self.capacity + self.capacity // 2)
-        tree, work = _new_tree(rows, self.n_columns, self.dtype), _new_worklist(rows)
-        kept = None if self.kept is None else np.empty((rows, self.n_columns), self.dtype)
-        used = 2 * max(int(self.tree.state[LEAF_TOP]), int(self.tree.state[INNER_TOP]))
-        old_columns: list[NDArray[Any]] = [*self.tree[:-1], *self.work[:-1]]
-        new_columns: list[NDArray[Any]] = [*tree[:-1], *work[:-1]]
-        for old, new in zip(old_columns, new_columns, strict=True):
+        if needed > MOST_POINTS:
+            raise DimensionError(f"a hierarchy holds at most {MOST_POINTS:,} points; this would make {needed:,}")
+        rows = min(max(needed, self.capacity + self.capacity // 2), MOST_POINTS)
+        self._lay_out(rows, self.tree, self.work, self.kept)
+
+    def _lay_out(self, rows: int, tree: Tree, work: Worklist, kept: NDArray[Any] | None) -> None:
+        """Take new columns with room for so many points, and copy what is in use of the given ones into them."""
+        new_tree, new_work = new_columns(2 * rows, tree.mean.shape[1], tree.mean.dtype)
+        new_kept = None if kept is None else np.empty((rows, tree.mean.shape[1]), tree.mean.dtype)
+        new_tree.state[:], new_work.state[:] = tree.state, work.state
+        new_work.state[QUOTA] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
+        used = 2 * max(int(tree.state[LEAF_TOP]), int(tree.state[INNER_TOP]))
+        old_columns: list[NDArray[Any]] = [*tree[:-1], *work[:-1]]
+        columns: list[NDArray[Any]] = [*new_tree[:-1], *new_work[:-1]]
+        for old, new in zip(old_columns, columns, strict=True):
             new[:used] = old[:used]
-        tree.state[:] = self.tree.state
-        work.state[:] = self.work.state
-        work.state[QUOTA] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
-        if kept is not None and self.kept is not None:
-            kept[: used // 2] = self.kept[: used // 2]
-        self.tree, self.work, self.kept = tree, work, kept
+        if kept is not None and new_kept is not None:
+            new_kept[: used // 2] = kept[: used // 2]
+        self.tree, self.work, self.kept = new_tree, new_work, new_kept
 
     def warm_up(self) -> None:
-        """Compile, or load, what `homogenise` needs now, so that a deadline set later can be kept."""
+        """Compile, or load from disk, what refinement needs, so that a deadline set later can be kept."""
         self.homogenise(0, 0)
 
     def new_leaves(self, count: int) -> NDArray[np.int32]:
@@ -218,6 +221,7 @@ class LiveTree:
         if nodes.size:
             kernels.statistics.merge_all(self.tree, nodes)
             kernels.worklist.push_bottom_up(self.work, nodes)
+        self.warm_up()
 
     def set_scheme(self, scheme: Scheme) -> None:
         """Keep the tree, and compute its statistics for another linkage or metric. O(n m)."""
@@ -230,29 +234,3 @@ class LiveTree:
         self.scheme, self.kept = scheme, kept
         self.tree.mean[leaves] = coordinates
         self.rebuild()
-
-
-def _new_tree(rows: int, n_columns: int, dtype: np.dtype[Any]) -> Tree:
-    n_nodes = 2 * rows
-    state = np.zeros(N_TREE_STATE, np.int64)
-    state[[ROOT, FREE_LEAF, FREE_INNER]] = NULL
-    return Tree(
-        parent=np.empty(n_nodes, np.int32),
-        left=np.empty(n_nodes, np.int32),
-        right=np.empty(n_nodes, np.int32),
-        birth=np.empty(n_nodes, np.int64),
-        size=np.empty(n_nodes, np.float64),
-        variance=np.empty(n_nodes, np.float64),
-        mean=np.empty((n_nodes, n_columns), dtype),
-        state=state,
-    )
-
-
-def _new_worklist(rows: int) -> Worklist:
-    state = np.zeros(N_WORK_STATE, np.int64)
-    state[QUOTA] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
-    return Worklist(
-        stack=np.empty(2 * rows, np.int32),
-        mark=np.zeros(2 * rows, np.uint8),
-        state=state,
-    )
