@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from scipy.cluster import hierarchy as sch
@@ -175,6 +178,19 @@ def test_copy_shares_nothing(rng):
         twin.update(["k4"], [[9.0, 9.0]])
         twin.insert([[1.0, 1.0]])
         assert fingerprint(h) == before
+
+
+def test_pickle_and_deepcopy(rng):
+    for linkage, metric in SCHEMES:
+        h = new(linkage, metric)
+        h.insert(rng.normal(size=(20, 2)))
+        h.remove([3])
+        for twin in (pickle.loads(pickle.dumps(h)), copy.deepcopy(h)):
+            np.testing.assert_array_equal(twin.linkage_matrix(), h.linkage_matrix())
+            assert twin._live.tree.size.strides == h._live.tree.size.strides  # or kernels would be compiled anew
+            twin.insert([[1.0, 2.0]])
+            twin.validate()
+            assert len(twin) == len(h) + 1
 
 
 @pytest.mark.parametrize("node", [-1, 10**6, 1.5, "a", None, True])

@@ -213,3 +213,11 @@ def test_moves_per_point_from_a_random_tree(rng):
     for linkage, metric in (("ward", "euclidean"), ("average", "sqeuclidean")):
         moves = [Hierarchy.random(rng.normal(size=(n, 2)), linkage, metric).refine().moves / n for n in (100, 400)]
         assert all(3 < per_point < 20 for per_point in moves)
+
+
+@pytest.mark.parametrize("name", hard_data())
+def test_the_guard_does_not_act_by_itself(name):
+    h = Hierarchy()
+    h.insert(hard_data()[name])
+    assert h._live.n_guarded == 0
+    assert h.copy()._live.n_guarded == 0

@@ -77,12 +77,13 @@ def rounding_error(linkage, tree, value, u, v):
 def exceeds(linkage, tree, tolerance, larger, a, b, smaller, c, d):
     """Whether ζ(a, b) = `larger` is above ζ(c, d) = `smaller` by more than the tolerance, and by more than rounding.
 
-    Without the second condition, points that differ in their last bits only could be swapped for ever.
+    Without the second condition, points that differ in their last bits only could be swapped for ever. A wider
+    tolerance than the linkage's own allows for as much more rounding.
     """
     if not smaller < larger - tolerance * larger:
         return False
     margin = rounding_error(linkage, tree, larger, a, b) + rounding_error(linkage, tree, smaller, c, d)
-    return smaller < larger - margin
+    return smaller < larger - tolerance / linkage.tolerance * margin
 
 
 @inline

@@ -22,9 +22,14 @@ def find_violations(tree, linkage, nodes, found):
     return count
 
 
+#: Checks that hold within δ make a tree that is monotone within 2 δ, for Ward, and comparing heights adds its own δ.
+SLACK_OF_MONOTONICITY = 3.0
+
+
 @kernel
 def find_inversions(tree, linkage, nodes, found):
     """Fill `found` with those of `nodes` that are above their parent (`def.treeMonotonicity`); return how many."""
+    tolerance = SLACK_OF_MONOTONICITY * linkage.tolerance
     count = 0
     for v in nodes:
         if is_leaf(v) or tree.parent[v] == NULL:
@@ -32,7 +37,7 @@ def find_inversions(tree, linkage, nodes, found):
         a, b, c = tree.left[v], tree.right[v], sibling(tree, v)
         height = linkage_value(linkage, tree, a, b)
         height_of_parent = linkage_value(linkage, tree, v, c)
-        if exceeds(linkage, tree, linkage.tolerance, height, a, b, height_of_parent, v, c):
+        if exceeds(linkage, tree, tolerance, height, a, b, height_of_parent, v, c):
             found[count] = v
             count += 1
     return count

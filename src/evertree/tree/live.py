@@ -32,8 +32,8 @@ from evertree.linkages import Average, Scheme, Ward
 MOST_POINTS = int(np.iinfo(np.int32).max) // 2
 
 #: Moves before the guard widens the tolerance: this many for each point, and some more for small trees.
-QUOTA_PER_POINT = 1_000
-SMALLEST_QUOTA = 10_000
+QUOTA_PER_POINT = 10_000
+SMALLEST_QUOTA = 100_000
 
 
 class LiveTree:
@@ -52,6 +52,7 @@ class LiveTree:
     def __init__(self, scheme: Scheme, n_columns: int, dtype: np.dtype[Any]) -> None:
         self.scheme = scheme
         self.tree, self.work = new_columns(0, n_columns, dtype)
+        self.work.state[QUOTA] = SMALLEST_QUOTA
         #: The points as they were given, by row, where they differ from the coordinates in ``tree.mean``.
         self.kept: NDArray[Any] | None = np.empty((0, n_columns), dtype) if scheme.changes_points else None
 
@@ -115,7 +116,7 @@ class LiveTree:
     @property
     def n_used(self) -> int:
         """Rows of the columns that are, or were, in use."""
-        return 2 * max(int(self.tree.state[LEAF_TOP]), int(self.tree.state[INNER_TOP]))
+        return _n_used(self.tree)
 
     @property
     def n_bytes(self) -> int:
@@ -143,6 +144,10 @@ class LiveTree:
         top = LEAF_TOP if u % 2 == 0 else INNER_TOP
         return bool(0 <= u >> 1 < self.tree.state[top] and self.tree.parent[u] >= NULL)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pickled view would come back as an array of its own, of another layout than kernels are compiled for.
+        return LiveTree.of_columns, (self.scheme, self.tree, self.work, self.kept)
+
     def copy(self) -> LiveTree:
         """A tree that shares nothing with this one."""
         return LiveTree.of_columns(self.scheme, self.tree, self.work, self.kept)
@@ -163,7 +168,7 @@ class LiveTree:
         new_kept = None if kept is None else np.empty((rows, tree.mean.shape[1]), tree.mean.dtype)
         new_tree.state[:], new_work.state[:] = tree.state, work.state
         new_work.state[QUOTA] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
-        used = 2 * max(int(tree.state[LEAF_TOP]), int(tree.state[INNER_TOP]))
+        used = _n_used(tree)
         old_columns: list[NDArray[Any]] = [*tree[:-1], *work[:-1]]
         columns: list[NDArray[Any]] = [*new_tree[:-1], *new_work[:-1]]
         for old, new in zip(old_columns, columns, strict=True):
@@ -234,3 +239,7 @@ class LiveTree:
         self.scheme, self.kept = scheme, kept
         self.tree.mean[leaves] = coordinates
         self.rebuild()
+
+
+def _n_used(tree: Tree) -> int:
+    return 2 * max(int(tree.state[LEAF_TOP]), int(tree.state[INNER_TOP]))
