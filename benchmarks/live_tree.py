@@ -137,6 +137,15 @@ def from_random(n: int) -> None:
         assert h.is_homogeneous()
 
 
+def deadlines(n: int) -> None:
+    """How long after its time is up a refinement returns."""
+    headline(f"refine(seconds=…) on a random tree of {n:,} points")
+    h = et.Hierarchy.random(mixture(n))
+    for budget in (0.01, 0.05, 0.2):
+        taken = seconds(lambda s: h.refine(seconds=s), [budget])
+        print(f"{budget} s: back {(taken - budget) * 1e3:.1f} ms late (aim: at most 50)")
+
+
 def memory(n: int) -> None:
     """Bytes for each point: what the columns say, and what the system says of a new process."""
     headline(f"Memory of {n:,} points, in bytes a point")
@@ -209,6 +218,7 @@ def main() -> None:
     birch(100_000, in_batches)
     edits(100_000 // (10 if quick else 1))
     from_random(100_000)
+    deadlines(1_000_000 // scale)
     memory(1_000_000 // scale)
     start_up()
     efficiency(100_000)

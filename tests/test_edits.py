@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _thread
+import signal
 import threading
 
 import numpy as np
@@ -10,6 +10,8 @@ import pytest
 
 import naive
 from evertree import Hierarchy, hierarchy, kernels
+from evertree.interrupts import Uninterrupted
+from evertree.tree import LiveTree
 from helpers import (
     SCHEMES,
     assert_valid_and_homogeneous,
@@ -306,31 +308,68 @@ def test_scheme_of_an_empty_hierarchy():
     assert h.height(h.root) == pytest.approx(2.0)
 
 
-@pytest.mark.slow
-def test_ctrl_c_during_a_large_insertion_undoes_all_of_it(rng):
+def press_ctrl_c_while_inserting(monkeypatch, part):
+    """Ctrl-C comes in the middle of an insertion, which is made in parts of so many points."""
+    insert = LiveTree.insert
+
+    def interrupted(live, leaves):
+        insert(live, leaves)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(LiveTree, "insert", interrupted)
+    monkeypatch.setattr(hierarchy, "_PART", part)
+
+
+@pytest.mark.parametrize("n_before", [0, 20])
+def test_ctrl_c_during_a_large_insertion_undoes_all_of_it(rng, monkeypatch, n_before):
     h = Hierarchy()
-    h.insert(rng.normal(size=(1000, 4)))
+    h.insert(rng.normal(size=(n_before, 2)))
     before = fingerprint(h)
-    timer = threading.Timer(0.1, _thread.interrupt_main)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        h.insert(rng.normal(size=(500_000, 4)))
-    timer.join()
+    with monkeypatch.context() as patched:
+        press_ctrl_c_while_inserting(patched, part=7)
+        patched.setattr(hierarchy, "_UNDOABLE", 30)
+        with pytest.raises(KeyboardInterrupt):
+            h.insert(rng.normal(size=(30, 2)))
     assert fingerprint(h) == before
-    h.insert(rng.normal(size=(10, 4)))
+    h.insert(rng.normal(size=(10, 2)))
     assert_valid_and_homogeneous(h)
 
 
-@pytest.mark.slow
-def test_ctrl_c_during_another_edit_comes_after_it(rng, monkeypatch):
-    """An edit that is not undone is finished first."""
+def test_ctrl_c_during_a_small_insertion_comes_after_it(rng, monkeypatch):
     h = Hierarchy()
-    h.insert(rng.normal(size=(300_000, 4)))
-    monkeypatch.setattr(hierarchy, "_UNDOABLE", 10**9)
-    timer = threading.Timer(0.05, _thread.interrupt_main)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        h.insert(rng.normal(size=(100_000, 4)))
-    timer.join()
-    assert len(h) == 400_000
-    assert h.is_homogeneous()
+    h.insert(rng.normal(size=(50, 2)))
+    with monkeypatch.context() as patched:
+        press_ctrl_c_while_inserting(patched, part=7)
+        with pytest.raises(KeyboardInterrupt):
+            h.insert(rng.normal(size=(30, 2)))
+        with pytest.raises(KeyboardInterrupt):
+            h.update([3], rng.normal(size=(1, 2)))
+    assert len(h) == 80
+    assert_valid_and_homogeneous(h)
+
+
+def test_edits_in_other_threads_need_no_signals(rng):
+    h = Hierarchy()
+    thread = threading.Thread(target=h.insert, args=(rng.normal(size=(50, 2)),))
+    thread.start()
+    thread.join()
+    assert len(h) == 50
+    assert_valid_and_homogeneous(h)
+
+
+def test_handlers_of_others_are_put_back(rng):
+    calls = []
+
+    def mine(*_):
+        calls.append(1)
+
+    before = signal.signal(signal.SIGINT, mine)
+    try:
+        Hierarchy().insert(rng.normal(size=(5, 2)))
+        assert signal.getsignal(signal.SIGINT) is mine
+        with Uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            assert not calls
+        assert calls == [1]
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -7,7 +7,7 @@ from evertree.batch import agglomerate
 from evertree.columns import NULL
 from evertree.errors import EvertreeError
 from evertree.hierarchy import Hierarchy, load
-from evertree.report import Report
+from evertree.refinement import Report
 
 __version__ = "0.1.0.dev0"
 

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree import saving
-from evertree.columns import UNLIMITED
+from evertree import refinement, saving
 from evertree.errors import DimensionError
-from evertree.inputs import as_budget, as_choice, as_keys, as_points, as_seed, as_weights
+from evertree.inputs import as_choice, as_keys, as_points, as_seconds, as_weights, as_whole_number
 from evertree.interrupts import Uninterrupted
 from evertree.keys import KeyTable
 from evertree.linkages import Scheme
 from evertree.reader import HierarchyReader
-from evertree.report import Report
+from evertree.refinement import Report
 from evertree.tree import LiveTree, starting
 
 GOALS = ("homogeneous",)
-
-#: Seconds between two looks at the clock, and between two calls of a progress callback.
-_SLICE = 0.005
-_PROGRESS_EVERY = 0.1
 
 #: A batch of so many points, if the tree has no more, is undone by Ctrl-C; a smaller one is finished first.
 _UNDOABLE = 10_000
@@ -83,7 +77,7 @@ class Hierarchy(HierarchyReader):
         seed: int = 0,
     ) -> None:
         self.goal: str = as_choice("goal", goal, GOALS)
-        self.seed: int = as_seed(seed)
+        self.seed: int = as_whole_number("seed", seed)
         self._keys = KeyTable()
         self._live = LiveTree(Scheme(linkage, metric, metric_params), 0, np.dtype(np.float64))
 
@@ -330,46 +324,10 @@ class Hierarchy(HierarchyReader):
         >>> report.stopped_by, report.homogeneous
         ('homogeneous', True)
         """
-        budget = as_budget("seconds", seconds)
-        max_moves = as_budget("moves", moves, whole=True)
+        budget = as_seconds(seconds)
+        max_moves = None if moves is None else as_whole_number("moves", moves)
         as_choice("until", self.goal if until is None else until, GOALS)
-        start = last_call = time.perf_counter()
-        live = self._live
-        checks_before, moves_before, guarded_before = live.n_checks, live.n_moves, live.n_guarded
-        n_checks = 256  # in a slice; it adapts to the speed of the machine and the number of columns
-
-        def report(stopped_by: str | None) -> Report:
-            guarded = live.n_guarded > guarded_before
-            return Report(
-                moves=live.n_moves - moves_before,
-                checks=live.n_checks - checks_before,
-                seconds=time.perf_counter() - start,
-                pending=live.n_pending,
-                homogeneous=live.n_pending == 0 and not guarded,
-                stopped_by="guard" if stopped_by == "homogeneous" and guarded else stopped_by,
-            )
-
-        stopped_by = None
-        while stopped_by is None:
-            began = time.perf_counter()
-            moves_left = UNLIMITED if max_moves is None else max_moves + moves_before - live.n_moves
-            if live.n_pending == 0:
-                stopped_by = "homogeneous"
-            elif budget is not None and began - start >= budget:
-                stopped_by = "seconds"
-            elif moves_left <= 0:
-                stopped_by = "moves"
-            else:
-                live.homogenise(n_checks, int(moves_left))
-                now = time.perf_counter()
-                n_checks = max(16, min(2 * n_checks, int(n_checks * _SLICE / max(now - began, 1e-7))))
-                if progress is not None and now - last_call >= _PROGRESS_EVERY:
-                    progress(report(None))
-                    last_call = now
-        final = report(stopped_by)
-        if progress is not None:
-            progress(final)
-        return final
+        return refinement.run(self._live, budget, max_moves, progress)
 
     def set_linkage(
         self, linkage: str, metric: str | None = None, metric_params: Mapping[str, Any] | None = None

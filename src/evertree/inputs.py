@@ -129,16 +129,20 @@ def as_keys(keys: Any) -> list[Hashable]:
     return clean
 
 
-def as_budget(name: str, value: Any, whole: bool = False) -> float | None:
-    """A limit such as seconds or moves: None, or a number that is not negative."""
+def as_seconds(value: Any) -> float | None:
+    """A budget of time: None, or a number that is not negative."""
     if value is None:
         return None
-    kind = numbers.Integral if whole else numbers.Real
-    if not isinstance(value, kind) or isinstance(value, bool) or not float(value) >= 0:
-        raise ParameterError(
-            f"{name} must be None or a {'whole ' if whole else ''}number that is not negative; it is {value!r}"
-        )
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not float(value) >= 0:
+        raise ParameterError(f"seconds must be None or a number that is not negative; it is {value!r}")
     return float(value)
+
+
+def as_whole_number(name: str, value: Any) -> int:
+    """A whole number that is not negative."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 0:
+        raise ParameterError(f"{name} must be a whole number that is not negative; it is {value!r}")
+    return int(value)
 
 
 def as_choice(name: str, value: Any, choices: Iterable[Any]) -> Any:
@@ -147,10 +151,3 @@ def as_choice(name: str, value: Any, choices: Iterable[Any]) -> Any:
     if value not in allowed:
         raise ParameterError(f"{name} must be {' or '.join(repr(choice) for choice in allowed)}; it is {value!r}")
     return value
-
-
-def as_seed(seed: Any) -> int:
-    """A seed for NumPy's random generator."""
-    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
-        raise ParameterError(f"seed must be a whole number that is not negative; it is {seed!r}")
-    return int(seed)
