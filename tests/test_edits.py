@@ -348,6 +348,20 @@ def test_ctrl_c_during_a_small_insertion_comes_after_it(rng, monkeypatch):
     assert_valid_and_homogeneous(h)
 
 
+def test_a_handler_that_does_not_raise_undoes_nothing(rng, monkeypatch):
+    h = Hierarchy()
+    press_ctrl_c_while_inserting(monkeypatch, part=7)
+    monkeypatch.setattr(hierarchy, "_UNDOABLE", 30)
+    calls = []
+    before = signal.signal(signal.SIGINT, lambda *_: calls.append(1))
+    try:
+        assert len(h.insert(rng.normal(size=(30, 2)))) == 30
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert calls == [1]
+    assert_valid_and_homogeneous(h)
+
+
 def test_edits_in_other_threads_need_no_signals(rng):
     h = Hierarchy()
     thread = threading.Thread(target=h.insert, args=(rng.normal(size=(50, 2)),))

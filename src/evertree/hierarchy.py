@@ -223,7 +223,7 @@ class Hierarchy(HierarchyReader):
             leaves = self._add_leaves(live, points, coordinates, weights)
             for start in range(0, leaves.size, _PART):
                 live.insert(leaves[start : start + _PART])
-                if held.pending and before is not None:
+                if held.should_stop and before is not None:
                     self._live = before
                     return []  # Ctrl-C is raised where the block ends
             self._live = live

@@ -6,25 +6,27 @@ import threading
 
 # The functions behind those of `signal`, which look for an enum that a handler might stand for, at 3 µs a call.
 from _signal import getsignal, signal  # type: ignore[import-not-found]
-from signal import SIGINT, raise_signal
+from signal import SIGINT, default_int_handler, raise_signal
 from types import FrameType, TracebackType
 
 
 class Uninterrupted:
-    """A block in which Ctrl-C is noted, and delivered when the block has ended.
-
-    Attributes
-    ----------
-    pending : bool
-        Whether Ctrl-C has come. A long block looks at it to give up early.
-    """
+    """A block in which Ctrl-C is noted, and delivered when the block has ended."""
 
     def __init__(self) -> None:
-        self.pending = False
+        self._has_come = False
         self._holds = False
 
     def _note(self, _signum: int, _frame: FrameType | None) -> None:
-        self.pending = True
+        self._has_come = True
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether KeyboardInterrupt will be raised at the end. A long block that can be undone need not go on.
+
+        A handler of the user's own may do anything, or nothing: it is called, but the block goes on.
+        """
+        return self._has_come and self._before is default_int_handler
 
     def __enter__(self) -> Uninterrupted:
         # Only the main thread is ever interrupted. A handler that is None is not Python's, and cannot be put back.
@@ -40,5 +42,5 @@ class Uninterrupted:
     ) -> None:
         if self._holds:
             signal(SIGINT, self._before)
-            if self.pending and error is None:
+            if self._has_come and error is None:
                 raise_signal(SIGINT)
