@@ -11,6 +11,7 @@ help:
 	@echo "make test    run all tests, compiled, and the fast ones with the compiler off"
 	@echo "make lint    ruff, mypy and the import contract"
 	@echo "make bench   measure speed and memory beside other libraries"
+	@echo "make clean   remove what these commands made"
 	@echo "make lock    write constraints.txt anew from the newest packages"
 
 demo: $(VENV)/demo
@@ -31,6 +32,7 @@ bench: $(VENV)/bench
 
 # A stamp in .venv says what has been installed into it.
 $(VENV)/pip: constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "evertree needs Python 3.11 or newer; name one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) pip
 	touch $@
@@ -52,4 +54,4 @@ lock:
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist evertree-demo.png

@@ -34,11 +34,20 @@ POINTS = [
     (NAN, errors.NotFiniteError, ValueError, "NaN or infinity in rows 1, 3: remove or fill"),
     (MANY_NAN, errors.NotFiniteError, ValueError, "rows 0, 1, 2, 3, 4 and 4 more"),
     ([[0, 0, 1e151]], errors.MagnitudeError, ValueError, r"no value above 1e\+150, because their squares.*see row 0"),
-    ([["a", "b", "c"]], errors.NotNumericError, TypeError, "X must be an array of numbers, a row for each point"),
+    (
+        [["a", "b", "c"]],
+        errors.NotNumericError,
+        TypeError,
+        "array of real numbers, a row for each point; it is of type <U1",
+    ),
+    ([["1", "2", "3"]], errors.NotNumericError, TypeError, "it is of type <U1"),
+    ([[object(), 1, 2]], errors.NotNumericError, TypeError, "X must be an array of numbers, a row for each point"),
+    (np.zeros((2, 3), "datetime64[D]"), errors.NotNumericError, TypeError, "of type datetime64"),
+    (np.ma.masked_equal(np.eye(3), 1), errors.NotFiniteError, ValueError, "some are masked: fill them or drop"),
     ([[1, 2, 3], [4, 5]], errors.NotNumericError, TypeError, "X must be an array of numbers"),
-    ([[1j, 0, 0]], errors.NotNumericError, TypeError, "X must be real; it is complex"),
+    ([[1j, 0, 0]], errors.NotNumericError, TypeError, "real numbers.*it is of type complex128"),
     (csr_array(np.eye(3)), errors.NotNumericError, TypeError, r"it is sparse: pass X.toarray\(\)"),
-    (None, errors.NotNumericError, TypeError, None),
+    (None, errors.NotNumericError, TypeError, "X must be an array of real numbers, a row for each point; it is None"),
     ({"x": 1}, errors.NotNumericError, TypeError, "X must be an array of numbers"),
 ]
 
@@ -46,8 +55,6 @@ POINTS = [
 @pytest.mark.parametrize(("x", "error", "builtin", "message"), POINTS)
 def test_points(h, x, error, builtin, message):
     before = fingerprint(h)
-    if x is None:
-        error, builtin, message = errors.DataError, ValueError, "X must"
     for edit in (lambda: h.insert(x), lambda: h.update(["a"], x)):
         with pytest.raises(error, match=message) as caught:
             edit()
@@ -137,8 +144,8 @@ def test_numbered_keys_that_are_unknown(rng):
     h.insert(rng.normal(size=(5, 2)))
     h.remove([2])
     before = fingerprint(h)
-    for keys in ([2], [0, 2], [5], [-1], [0, 1, 99], ["a"], [0.5], [2**80], [0, 2**80]):
-        with pytest.raises(errors.UnknownKeyError, match="no live point has the key"):
+    for keys in ([2], [0, 2], [5], [-1], [0, 1, 99], ["a"], [0.5], [2**80], [0, 2**80], [0, (1, "x")], [(0, 1)]):
+        with pytest.raises(errors.UnknownKeyError, match=r"no live point has the key ."):
             h.remove(keys)
     assert fingerprint(h) == before
 
@@ -166,7 +173,7 @@ def test_a_scheme_that_the_points_do_not_allow(rng):
         h.set_linkage("ward", metric="mahalanobis", metric_params={"VI": np.eye(3)})
     with pytest.raises(errors.MagnitudeError, match="scale the points or VI down"):
         h.set_linkage("ward", metric="mahalanobis", metric_params={"VI": np.eye(2) * 1e305})
-    with pytest.raises(errors.LinkageError, match="linkage must be one of"):
+    with pytest.raises(errors.LinkageError, match="linkage must be"):
         h.set_linkage("nearest")
     assert fingerprint(h) == before
 

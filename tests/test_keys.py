@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -13,8 +14,17 @@ from hypothesis import strategies as st
 from evertree.errors import InvalidKeyError, UnknownKeyError
 from evertree.keys import KeyTable, decode_keys, encode_keys
 
+KINDS = {
+    "choose a name": lambda i: f"key {i}",
+    "choose an integer": lambda i: 10 * i,
+    "choose a float": lambda i: float(i),
+    "choose a decimal": Decimal,
+    "choose a complex": complex,
+    "choose a tuple": lambda i: (i, "x"),
+}
 
-@given(st.lists(st.tuples(st.sampled_from(["add", "discard", "choose"]), st.integers(0, 6))))
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "discard", *KINDS]), st.integers(0, 6))))
 def test_table_is_an_ordered_dictionary(steps):
     table, expected, next_leaf = KeyTable(), {}, 0
     for action, count in steps:
@@ -25,16 +35,20 @@ def test_table_is_an_ordered_dictionary(steps):
                 del expected[key]
         else:
             leaves = np.arange(next_leaf, next_leaf + count, dtype=np.int32)
-            chosen = [f"key {leaf}" for leaf in leaves] if action == "choose" else None
-            expected.update(zip(table.add(chosen, leaves), leaves.tolist(), strict=True))
+            chosen = [KINDS[action](leaf) for leaf in leaves.tolist()] if action in KINDS else None
+            if any(key in expected for key in chosen or []):
+                continue
+            added = table.add(chosen, leaves)
+            assert not set(added) & set(expected)
+            expected.update(zip(added, leaves.tolist(), strict=True))
             next_leaf += count
-        assert list(table) == table.keys() == list(expected)
+        assert table.keys() == list(expected)
         assert table.leaves().tolist() == list(expected.values())
         assert len(table) == len(expected)
         assert table.leaves_of(list(expected)).tolist() == list(expected.values())
         assert all(key in table for key in expected)
         with pytest.raises(UnknownKeyError):
-            table.leaves_of([*expected, -1])
+            table.leaves_of([*expected, "nothing"])
         assert table.copy().keys() == table.keys()
 
 

@@ -24,8 +24,8 @@ def test_purity_is_the_definition(n, n_classes, seed):
 
 
 @pytest.mark.slow
-def test_purity_of_a_path_with_many_classes():
-    """O(n log n) on a path, and with as many classes as pairs."""
+def test_purity_of_a_long_path_with_many_classes():
+    """A path of 100,000 leaves, and half as many classes."""
     n = 100_000
     Z = np.column_stack([np.r_[0, np.arange(n, 2 * n - 2)], np.arange(1, n), np.ones(n - 1), np.arange(2, n + 1)])
     h = Hierarchy.from_linkage(Z, np.zeros((n, 1)))
@@ -91,7 +91,19 @@ def test_small_and_constant_data():
     assert np.isnan(quality.cophenetic_correlation(h, diagonal=True))
 
 
-def test_real_data(shared_data):
+def test_digits():
+    """Handwritten digits of scikit-learn: batch clustering is much better than a homogeneous tree, and we say so."""
+    datasets = pytest.importorskip("sklearn.datasets", reason="the digits come from scikit-learn")
+    x, y = datasets.load_digits(return_X_y=True)
+    h = Hierarchy()
+    h.insert(x)
+    assert h.is_homogeneous()
+    batch = agglomerate(x)
+    assert quality.dendrogram_purity(batch, y) == pytest.approx(0.85, abs=0.03)
+    assert 0.5 < quality.dendrogram_purity(h, y) < quality.dendrogram_purity(batch, y)
+
+
+def test_glass(shared_data):
     """Glass: the live tree is homogeneous, and not far from batch in the objective of Cohen-Addad and others."""
     with np.load(shared_data / "glass.npz") as data:
         x, y = data["X"].astype(float), data["y"]

@@ -226,10 +226,11 @@ def test_an_empty_hierarchy_says_so():
     [
         ({}, "n_clusters or height, one of the two"),
         ({"n_clusters": 2, "height": 1.0}, "n_clusters or height, one of the two"),
-        ({"n_clusters": 0}, "n_clusters must be a whole number from 1 to 5; it is 0"),
+        ({"n_clusters": 0}, "n_clusters must be an integer from 1 to 5; it is 0"),
         ({"n_clusters": 6}, "from 1 to 5; it is 6"),
-        ({"n_clusters": 2.0}, "whole number"),
-        ({"height": -1}, "height must be a number that is not negative; it is -1"),
+        ({"n_clusters": 2.0}, "must be an integer"),
+        ({"n_clusters": True}, "must be an integer"),
+        ({"height": -1}, "height must be a non-negative number; it is -1"),
         ({"height": float("nan")}, "height must be"),
     ],
 )

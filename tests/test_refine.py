@@ -113,17 +113,18 @@ def test_report_says_what_was_done(rng):
     assert (again.moves, again.checks, again.stopped_by) == (0, 0, "homogeneous")
 
 
-@pytest.mark.slow
-def test_seconds_are_kept_and_progress_is_shown(rng):
-    """How exactly the seconds are kept is measured by ``make bench``: here the machine may be busy."""
-    h = Hierarchy.random(rng.normal(size=(300_000, 8)))
+def test_seconds_are_kept_and_progress_is_shown(rng, monkeypatch):
+    """On a clock that goes 10 ms further with every look; how exact a real one is kept, ``make bench`` measures."""
+    ticks = itertools.count()
+    monkeypatch.setattr(refinement.time, "perf_counter", lambda: next(ticks) / 100)
+    h = Hierarchy.random(rng.normal(size=(2000, 2)))
     reports = []
-    report = h.refine(seconds=0.25, progress=reports.append)
+    report = h.refine(seconds=0.5, progress=reports.append)
     assert report.stopped_by == "seconds"
-    assert 0.25 <= report.seconds < 10
-    assert len(reports) >= 2
-    assert [r.stopped_by for r in reports] == [None] * (len(reports) - 1) + ["seconds"]
-    assert all(a.moves <= b.moves and a.seconds <= b.seconds for a, b in itertools.pairwise(reports))
+    assert 0.5 <= report.seconds < 0.55
+    assert len(reports) == 5  # after 0.1, 0.2, 0.3 and 0.4 seconds, and at the end
+    assert [r.stopped_by for r in reports] == [None] * 4 + ["seconds"]
+    assert all(a.checks < b.checks and a.seconds < b.seconds for a, b in itertools.pairwise(reports[:-1]))
     assert reports[-1] == report
 
 
@@ -175,19 +176,20 @@ def test_the_guard_ends_what_would_not_end(rng):
     assert report.moves <= 3 * 11
     h.validate()
     assert not h.is_homogeneous()
+    again = h.refine()  # it tries again, and the guard acts again
+    assert (again.stopped_by, again.homogeneous) == ("guard", False)
     h._live.work.state[QUOTA] = 10**9
-    h._live.rebuild()
     assert h.refine().stopped_by == "homogeneous"
-    assert h.is_homogeneous()
+    assert_valid_and_homogeneous(h)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"seconds": -1}, "seconds must be None or a number that is not negative; it is -1"),
+        ({"seconds": -1}, "seconds must be None or a non-negative number; it is -1"),
         ({"seconds": float("nan")}, "seconds must be"),
         ({"seconds": "1"}, "seconds must be"),
-        ({"moves": 1.5}, "moves must be a whole number that is not negative; it is 1.5"),
+        ({"moves": 1.5}, "moves must be a non-negative integer; it is 1.5"),
         ({"moves": -1}, "moves must be"),
         ({"moves": True}, "moves must be"),
         ({"until": "perfect"}, "until must be 'homogeneous'; it is 'perfect'"),
@@ -202,10 +204,11 @@ def test_bad_budgets(rng, arguments, message):
 
 
 def test_moves_per_point_from_a_random_tree(rng):
-    """Algorithms, section 1: 5 to 15 moves a point, growing like log n."""
+    """Some moves a point, growing slowly with n: far from quadratic."""
     for linkage, metric in (("ward", "euclidean"), ("average", "sqeuclidean")):
         moves = [Hierarchy.random(rng.normal(size=(n, 2)), linkage, metric).refine().moves / n for n in (100, 400)]
         assert all(3 < per_point < 20 for per_point in moves)
+        assert moves[1] < 2 * moves[0]
 
 
 @pytest.mark.parametrize("name", hard_data())

@@ -10,7 +10,7 @@ from scipy.cluster import hierarchy as sch
 from scipy.stats import chisquare
 
 import naive
-from evertree import Hierarchy, agglomerate
+from evertree import Hierarchy, agglomerate, batch
 from evertree.errors import DataError, DimensionError, DuplicateKeyError, ParameterError
 from helpers import SCHEMES, definition, hard_data, nested, params_of
 
@@ -40,7 +40,7 @@ def test_a_seed_gives_one_tree(rng):
     a, b, c = (Hierarchy.random(x, seed=seed).linkage_matrix() for seed in (1, 1, 2))
     np.testing.assert_array_equal(a, b)
     assert not np.array_equal(a, c)
-    with pytest.raises(ParameterError, match="seed must be a whole number that is not negative; it is -1"):
+    with pytest.raises(ParameterError, match="seed must be a non-negative integer; it is -1"):
         Hierarchy.random(x, seed=-1)
 
 
@@ -107,6 +107,20 @@ def test_batch_tree_is_live(rng):
     h.remove(["k3"])
     h.validate()
     assert h.is_homogeneous()
+
+
+def test_batch_refuses_before_the_long_work(rng, monkeypatch):
+    def never(*_):
+        raise RuntimeError("the long work has begun")
+
+    monkeypatch.setattr(batch, "_batch_linkage", never)
+    x = rng.normal(size=(5, 2))
+    with pytest.raises(TypeError, match="sample_weight"):
+        agglomerate(x, sample_weight=np.ones(5))
+    with pytest.raises(ParameterError, match="goal"):
+        agglomerate(x, goal="best")
+    with pytest.raises(DuplicateKeyError, match="'a'"):
+        agglomerate(x, keys=list("aabcd"))
 
 
 def test_options_go_through(rng):

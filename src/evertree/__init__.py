@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evertree import quality
+from evertree import errors, quality
 from evertree.batch import agglomerate
 from evertree.columns import NULL
 from evertree.errors import EvertreeError
@@ -11,4 +11,4 @@ from evertree.refinement import Report
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["NULL", "EvertreeError", "Hierarchy", "Report", "agglomerate", "load", "quality"]
+__all__ = ["NULL", "EvertreeError", "Hierarchy", "Report", "agglomerate", "errors", "load", "quality"]

@@ -10,6 +10,8 @@ def main() -> None:
     try:
         from evertree.cli import app
     except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
         sys.exit(f"evertree: the command line needs {error.name}: pip install 'evertree[cli]'")
     app()
 

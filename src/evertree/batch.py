@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.hierarchy import Hierarchy
-from evertree.inputs import as_points
+from evertree.inputs import as_keys, as_points
+from evertree.keys import KeyTable
 from evertree.linkages import Scheme
 
 
@@ -18,7 +19,10 @@ def agglomerate(
     """The tree of batch agglomerative clustering (HAC), as a live hierarchy.
 
     fastcluster makes it where it is installed, SciPy otherwise. Both take quadratic time; SciPy takes quadratic memory,
-    and fastcluster does for all but Ward.
+    and fastcluster does for all but Ward. The libraries know no weights.
+
+    A batch tree need not be homogeneous. The first edit makes all of it so; call `Hierarchy.refine` before, to control
+    the time.
 
     Parameters
     ----------
@@ -37,6 +41,9 @@ def agglomerate(
     [100]
     """
     points = as_points(X, None, None)
+    Hierarchy(linkage, metric, **options)  # refuses bad options and keys now, before the long work
+    if keys is not None:
+        KeyTable().check_new(as_keys(keys), len(points))
     scheme = Scheme(linkage, metric, options.get("metric_params"))
     Z = _batch_linkage(scheme, scheme.coordinates(points).astype(np.float64))
     return Hierarchy.from_linkage(Z, points, linkage, metric, keys=keys, **options)

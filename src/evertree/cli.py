@@ -37,7 +37,7 @@ def options(
 @app.command()
 def demo(
     output: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("evertree-demo.png"),
-    seed: Annotated[int, typer.Option(help="For the order of the points and the choice of edits.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="For the order of the points and the choice of edits.")] = 0,
 ) -> None:
     """Stream handwritten digits into a live tree, edit it, and set it beside batch clustering."""
     from evertree import demo as demonstration

@@ -102,12 +102,18 @@ class MissingExtraError(EvertreeError, ImportError):
 
 
 def listed(names: Iterable[Any]) -> str:
-    """Some names for an error text."""
-    return ", ".join(repr(name) for name in names)
+    """Some names for an error text: the first five, and how many more there are."""
+    words = [repr(name) for name in names]
+    more = f" and {len(words) - 5} more" if len(words) > 5 else ""
+    return ", ".join(words[:5]) + more
+
+
+def either(names: Iterable[Any]) -> str:
+    """The words of which one is right, for an error text."""
+    words = [repr(name) for name in names]
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def name_rows(rows: NDArray[np.intp]) -> str:
-    """Some row numbers for an error text: the first five, and how many more there are."""
-    shown = ", ".join(str(row) for row in rows[:5])
-    more = f" and {rows.size - 5} more" if rows.size > 5 else ""
-    return f"row{'s' if rows.size > 1 else ''} {shown}{more}"
+    """Some row numbers for an error text."""
+    return f"row{'s' if rows.size > 1 else ''} {listed(rows.tolist())}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evertree import refinement, saving
 from evertree.errors import DimensionError
-from evertree.inputs import as_choice, as_keys, as_points, as_seconds, as_weights, as_whole_number
+from evertree.inputs import GOALS, as_choice, as_keys, as_points, as_seconds, as_weights, as_whole_number
 from evertree.interrupts import Uninterrupted
 from evertree.keys import KeyTable
 from evertree.linkages import Scheme
@@ -19,10 +19,9 @@ from evertree.reader import HierarchyReader
 from evertree.refinement import Report
 from evertree.tree import LiveTree, starting
 
-GOALS = ("homogeneous",)
-
-#: A batch of so many points, if the tree has no more, is undone by Ctrl-C; a smaller one is finished first.
+#: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
 _UNDOABLE = 10_000
+#: Points that are inserted between two looks at whether Ctrl-C has come.
 _PART = 4_096
 
 
@@ -48,9 +47,11 @@ class Hierarchy(HierarchyReader):
     Notes
     -----
     float32 points stay float32; everything else becomes float64. The first points decide, and later ones are converted.
-    Memory is linear in the number of points: about twice the data and a hundred bytes a point.
+    Memory is linear in the number of points: twice the data (three times for cosine and Mahalanobis, which keep the
+    points as they were given) and about a hundred bytes a point.
 
-    The same points in the same order give the same tree. A tie goes to the node with the older point.
+    The same points in the same order give the same tree, on one kind of processor to the last bit. A tie goes to the
+    node with the older point.
 
     Examples
     --------
@@ -76,8 +77,8 @@ class Hierarchy(HierarchyReader):
         goal: str = "homogeneous",
         seed: int = 0,
     ) -> None:
-        self.goal: str = as_choice("goal", goal, GOALS)
-        self.seed: int = as_whole_number("seed", seed)
+        self._goal = as_choice("goal", goal, GOALS)
+        self._seed = as_whole_number("seed", seed)
         self._keys = KeyTable()
         self._live = LiveTree(Scheme(linkage, metric, metric_params), 0, np.dtype(np.float64))
 
@@ -93,6 +94,8 @@ class Hierarchy(HierarchyReader):
         **options: Any,
     ) -> Hierarchy:
         """A hierarchy drawn uniformly from all binary hierarchies over the points. It is not refined.
+
+        The first edit makes all of it homogeneous; call `refine` before, to control the time.
 
         Parameters
         ----------
@@ -130,6 +133,8 @@ class Hierarchy(HierarchyReader):
     ) -> Hierarchy:
         """The tree of a SciPy linkage matrix, of any method, over its points. It is not refined.
 
+        The first edit makes all of it homogeneous; call `refine` before, to control the time.
+
         Parameters
         ----------
         Z : array of shape (n - 1, 4)
@@ -154,18 +159,60 @@ class Hierarchy(HierarchyReader):
         return h
 
     @property
+    def goal(self) -> str:
+        """What the tree is after every edit.
+
+        Examples
+        --------
+        >>> et.Hierarchy().goal
+        'homogeneous'
+        """
+        return self._goal
+
+    @property
+    def seed(self) -> int:
+        """The seed of random choices.
+
+        Examples
+        --------
+        >>> et.Hierarchy(seed=3).seed
+        3
+        """
+        return self._seed
+
+    @property
     def linkage(self) -> str:
-        """The linkage. See `set_linkage`."""
+        """The linkage. See `set_linkage`.
+
+        Examples
+        --------
+        >>> et.Hierarchy().linkage
+        'ward'
+        """
         return self._live.scheme.linkage.name
 
     @property
     def metric(self) -> str:
-        """The metric. See `set_metric`."""
+        """The metric. See `set_metric`.
+
+        Examples
+        --------
+        >>> et.Hierarchy().metric
+        'euclidean'
+        """
         return self._live.scheme.metric
 
     @property
     def metric_params(self) -> dict[str, Any] | None:
-        """The parameters of the metric, where it has any."""
+        """The parameters of the metric, None where it has none.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy("ward", "mahalanobis", metric_params={"VI": np.diag([1.0, 4.0])})
+        >>> h.metric_params
+        {'VI': array([[1., 0.],
+               [0., 4.]])}
+        """
         return self._live.scheme.metric_params
 
     @property
@@ -183,7 +230,18 @@ class Hierarchy(HierarchyReader):
 
     @property
     def n_bytes(self) -> int:
-        """Memory that the points, the tree and its worklist take; keys that the user chose are not counted."""
+        """Memory in use by the points, the tree and its worklist.
+
+        Keys that the user chose are not counted, and neither is room to grow, which the system does not provide before
+        it is used.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert(np.random.default_rng(0).normal(size=(1000, 16)))
+        >>> h.n_bytes // 1000  # 256 of them are the points and the means of clusters
+        356
+        """
         return self._live.n_bytes + self._keys.n_bytes
 
     def insert(self, X: Any, keys: Any = None, sample_weight: Any = None) -> list[Hashable]:
@@ -385,7 +443,7 @@ class Hierarchy(HierarchyReader):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the hierarchy to a file that `evertree.load` reads: versioned, checked, without pickle.
 
-        A refinement that was stopped can be gone on with after loading.
+        A refinement that was stopped can be resumed after loading.
 
         Examples
         --------
@@ -400,7 +458,8 @@ class Hierarchy(HierarchyReader):
     def __repr__(self) -> str:
         content = "empty"
         if len(self):
-            content = f"{len(self)} points, {self._live.n_columns} columns of {self._live.dtype.name}"
+            points, columns = _counted(len(self), "point"), _counted(self._live.n_columns, "column")
+            content = f"{points}, {columns} of {self._live.dtype.name}"
         return f"Hierarchy(linkage={self.linkage!r}, metric={self.metric!r}): {content}"
 
     @property
@@ -415,7 +474,7 @@ class Hierarchy(HierarchyReader):
     @classmethod
     def _assembled(cls, goal: str, seed: int, live: LiveTree, keys: KeyTable) -> Hierarchy:
         h = cls.__new__(cls)
-        h.goal, h.seed, h._live, h._keys = goal, seed, live, keys
+        h._goal, h._seed, h._live, h._keys = goal, seed, live, keys
         return h
 
     def _new_keys(self, keys: Any, count: int) -> list[Hashable] | None:
@@ -451,6 +510,8 @@ class Hierarchy(HierarchyReader):
         points = as_points(X, None, None)
         weights = as_weights(sample_weight, len(points))
         chosen = self._new_keys(keys, len(points))
+        if len(points) == 0:
+            return np.empty(0, np.int32)
         coordinates = self._live.scheme.coordinates(points)
         self._live = self._live_for(points)
         leaves = self._add_leaves(self._live, points, coordinates, weights)
@@ -464,6 +525,10 @@ class Hierarchy(HierarchyReader):
             else:
                 self._live.set_scheme(scheme)
         return self.refine()
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def load(path: str | os.PathLike[str]) -> Hierarchy:
@@ -484,7 +549,7 @@ def load(path: str | os.PathLike[str]) -> Hierarchy:
     >>> keys = h.insert([[0.0], [5.0]])
     >>> h.save("tree.evertree")
     >>> et.load("tree.evertree")
-    Hierarchy(linkage='ward', metric='euclidean'): 2 points, 1 columns of float64
+    Hierarchy(linkage='ward', metric='euclidean'): 2 points, 1 column of float64
     """
     live, keys, options = saving.load(path)
-    return Hierarchy._assembled(as_choice("goal", options["goal"], GOALS), options["seed"], live, keys)
+    return Hierarchy._assembled(options["goal"], options["seed"], live, keys)

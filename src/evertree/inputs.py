@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Hashable, Iterable
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,16 @@ from evertree.errors import (
     NotNumericError,
     ParameterError,
     WeightError,
+    either,
     listed,
     name_rows,
 )
 from evertree.linkages import LARGEST, largest_value
 
-#: Weights above this, or below its inverse, would overflow in products.
+#: What a tree can be after every edit.
+GOALS = ("homogeneous",)
+
+#: Weights above this, or below its inverse, are refused, so that their sums and products stay finite.
 LARGEST_WEIGHT = 1e100
 
 
@@ -34,6 +39,8 @@ def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDA
     Where a hierarchy has points already, they say which columns and which type are right.
     """
     points = _as_matrix(X)
+    if len(points) == 0 and points.shape[1] == 0:  # an empty list
+        points = points.reshape(0, n_columns or 0)
     if n_columns is not None and points.shape[1] != n_columns:
         raise DimensionError(f"X must have {n_columns} columns, as the points before it had; it has {points.shape[1]}")
     wanted = dtype or (points.dtype if points.dtype == np.float32 else np.dtype(np.float64))
@@ -46,30 +53,31 @@ def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDA
 
 
 def _as_matrix(X: Any) -> NDArray[Any]:
-    """`X` as an array of real numbers with two dimensions and at least one column."""
+    """`X` as an array of real numbers with two dimensions; with no columns only where it has no rows."""
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise NotNumericError("X must be a dense array; it is sparse: pass X.toarray() if that fits in memory")
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise NotFiniteError("X must have all its values; some are masked: fill them or drop their rows")
     try:
         points = np.asarray(X)
-        if points.dtype.kind == "c":
-            raise NotNumericError("X must be real; it is complex: pass X.real and X.imag as columns")
-        if points.dtype.kind not in "fiub":
+        if points.dtype.kind == "O" and X is not None:
             points = points.astype(np.float64)
     except (TypeError, ValueError) as error:
-        if isinstance(error, NotNumericError):
-            raise
         raise NotNumericError(f"X must be an array of numbers, a row for each point: {error}") from None
-    if points.dtype.kind != "f" or points.dtype.itemsize not in (4, 8):
+    if points.dtype.kind not in "fiub":
+        kind = "None" if X is None else f"of type {points.dtype}"
+        raise NotNumericError(f"X must be an array of real numbers, a row for each point; it is {kind}")
+    if points.dtype not in (np.float32, np.float64):
         points = points.astype(np.float64)
     if points.ndim == 1 and points.size == 0:
-        return points.reshape(0, 1)
+        return points.reshape(0, 0)
     if points.ndim != 2:
         remedy = {
             0: "wrap a single number as [[x]]",
             1: "use X.reshape(1, -1) for one point, X.reshape(-1, 1) for many points of one column",
         }.get(points.ndim, "use X.reshape(len(X), -1)")
         raise DimensionError(f"X must have two dimensions, a row for each point; it has {points.ndim}: {remedy}")
-    if points.shape[1] == 0:
+    if points.shape[1] == 0 and len(points):
         raise DimensionError("X must have at least one column; it has none")
     return points
 
@@ -111,10 +119,12 @@ def as_keys(keys: Any) -> list[Hashable]:
     if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
         listing = [keys]
     else:
-        listing = keys.tolist() if hasattr(keys, "tolist") else list(keys)
+        # Times keep their type: tolist would make them integers.
+        is_time = getattr(getattr(keys, "dtype", None), "kind", "") in "mM"
+        listing = keys.tolist() if hasattr(keys, "tolist") and not is_time else list(keys)
     if not isinstance(listing, list):  # an array without dimensions
         listing = [listing]
-    clean = [key.item() if isinstance(key, np.generic) else key for key in listing]
+    clean = [key.item() if isinstance(key, np.generic) and key.dtype.kind not in "mM" else key for key in listing]
     try:
         n_different = len(set(clean))
     except TypeError as error:
@@ -123,31 +133,29 @@ def as_keys(keys: Any) -> list[Hashable]:
         if isinstance(key, float) and math.isnan(key):
             raise InvalidKeyError("keys must not be NaN: it equals nothing, so it could never be found again")
     if n_different < len(clean):
-        seen: set[Hashable] = set()
-        twice = {key for key in clean if key in seen or seen.add(key)}  # type: ignore[func-returns-value]
-        raise DuplicateKeyError(f"keys must differ; given more than once: {listed(list(twice)[:5])}")
+        twice = [key for key, count in Counter(clean).items() if count > 1]
+        raise DuplicateKeyError(f"keys must differ; given more than once: {listed(twice)}")
     return clean
 
 
 def as_seconds(value: Any) -> float | None:
-    """A budget of time: None, or a number that is not negative."""
+    """A budget of time: None, or a non-negative number."""
     if value is None:
         return None
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not float(value) >= 0:
-        raise ParameterError(f"seconds must be None or a number that is not negative; it is {value!r}")
+        raise ParameterError(f"seconds must be None or a non-negative number; it is {value!r}")
     return float(value)
 
 
 def as_whole_number(name: str, value: Any) -> int:
-    """A whole number that is not negative."""
+    """A non-negative integer."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 0:
-        raise ParameterError(f"{name} must be a whole number that is not negative; it is {value!r}")
+        raise ParameterError(f"{name} must be a non-negative integer; it is {value!r}")
     return int(value)
 
 
-def as_choice(name: str, value: Any, choices: Iterable[Any]) -> Any:
+def as_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """One of a few words."""
-    allowed = list(choices)
-    if value not in allowed:
-        raise ParameterError(f"{name} must be {' or '.join(repr(choice) for choice in allowed)}; it is {value!r}")
+    if not isinstance(value, str) or value not in choices:
+        raise ParameterError(f"{name} must be {either(choices)}; it is {value!r}")
     return value

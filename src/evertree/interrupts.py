@@ -5,9 +5,14 @@ from __future__ import annotations
 import threading
 
 # The functions behind those of `signal`, which look for an enum that a handler might stand for, at 3 µs a call.
-from _signal import getsignal, signal  # type: ignore[import-not-found]
+from _signal import getsignal, signal
 from signal import SIGINT, default_int_handler, raise_signal
 from types import FrameType, TracebackType
+
+try:  # the functions behind those of `signal`, which look for an enum that a handler might be, at 3 µs a call
+    from _signal import getsignal, signal  # type: ignore[import-not-found]
+except ImportError:
+    from signal import getsignal, signal
 
 
 class Uninterrupted:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import math
 import uuid
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -46,9 +49,6 @@ class KeyTable:
     def __contains__(self, key: object) -> bool:
         return self._find(key) != NULL
 
-    def __iter__(self) -> Iterator[Hashable]:
-        return iter(self.keys())
-
     def keys(self) -> list[Hashable]:
         """The live keys, oldest first."""
         if self._leaf_of is not None:
@@ -70,18 +70,15 @@ class KeyTable:
 
     def leaves_of(self, keys: Sequence[Hashable]) -> NDArray[np.int32]:
         """The leaves of some keys, all of which must be live."""
-        numbers = np.asarray(keys) if self._leaf_of is None and len(keys) > 1 else None
-        if numbers is not None and numbers.dtype.kind == "i" and self._n_slots:
+        if self._leaf_of is None and self._n_slots and all(type(key) is int and 0 <= key < 2**63 for key in keys):
+            numbers = np.array(keys, np.int64)
             slots = np.searchsorted(self._numbers[: self._n_slots], numbers).clip(max=self._n_slots - 1)
             leaves = np.where(self._numbers[slots] == numbers, self._leaves[slots], np.int32(NULL))
         else:
             leaves = np.array([self._find(key) for key in keys], np.int32)
         if np.any(leaves == NULL):
             unknown = [key for key, leaf in zip(keys, leaves.tolist(), strict=True) if leaf == NULL]
-            more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-            raise UnknownKeyError(
-                f"no live point has the key {listed(unknown[:5])}{more}: see keys() for those that live"
-            )
+            raise UnknownKeyError(f"no live point has the key {listed(unknown)}: see keys() for the live keys")
         return leaves
 
     def check_new(self, keys: Sequence[Hashable], count: int) -> None:
@@ -90,23 +87,21 @@ class KeyTable:
             raise InvalidKeyError(f"keys must have one key for each of the {count} points; there are {len(keys)}")
         taken = [key for key in keys if key in self]
         if taken:
-            more = f" and {len(taken) - 5} more" if len(taken) > 5 else ""
             raise DuplicateKeyError(
-                f"keys must be new; taken already: {listed(taken[:5])}{more}. To change a live point use update()"
+                f"keys must be new; taken already: {listed(taken)}. To change a live point use update()"
             )
 
     def add(self, keys: Sequence[Hashable] | None, leaves: NDArray[np.int32]) -> list[Hashable]:
         """Give keys, the next numbers where they are None, to new leaves; return them."""
         count = leaves.size
         if keys is None:
-            numbers = range(self.next_number, self.next_number + count)
+            numbers = self._free_numbers(count)
             added: list[Hashable] = list(numbers)
-            self.next_number += count
+            self.next_number = numbers.stop
         else:
             added = list(keys)
             self._use_dict()
-            largest = max((key for key in added if isinstance(key, int)), default=-1)
-            self.next_number = max(self.next_number, largest + 1)
+            self.next_number = max(self.next_number, 1 + max(map(_whole_part, added), default=-1))
         if self._leaf_of is None or self._key_of is None:
             self._append(np.arange(numbers.start, numbers.stop), leaves)
         else:
@@ -158,6 +153,16 @@ class KeyTable:
         """Memory of the numbered keys; that of chosen keys cannot be told."""
         return self._n_slots * (self._numbers.itemsize + self._leaves.itemsize)
 
+    def _free_numbers(self, count: int) -> range:
+        """The next numbers that equal no live key: 7.0, Decimal(7) and 7 + 0j equal 7."""
+        numbers = range(self.next_number, self.next_number + count)
+        while self._leaf_of is not None:
+            taken = max((number for number in numbers if number in self._leaf_of), default=None)
+            if taken is None:
+                break
+            numbers = range(taken + 1, taken + 1 + count)
+        return numbers
+
     def _find(self, key: object) -> int:
         try:
             if self._leaf_of is not None:
@@ -197,6 +202,13 @@ class KeyTable:
             self._key_of = {leaf: key for key, leaf in self._leaf_of.items()}
             self._numbers, self._leaves = np.empty(0, np.int64), np.empty(0, np.int32)
             self._n_slots = self._n_live = 0
+
+
+def _whole_part(key: Hashable) -> int:
+    """The largest whole number up to a key, -1 for a key that is no number."""
+    if isinstance(key, (Real, Decimal)) and math.isfinite(key):
+        return math.floor(key)
+    return -1
 
 
 def encode_keys(keys: Sequence[Hashable]) -> list[Any]:

@@ -31,6 +31,7 @@ from evertree.errors import (
     MagnitudeError,
     ParameterError,
     ZeroVectorError,
+    either,
     listed,
     name_rows,
 )
@@ -157,31 +158,32 @@ class Scheme:
 
 def _known_linkage(linkage: str) -> Linkage:
     if not isinstance(linkage, str) or linkage not in LINKAGES:
-        raise LinkageError(f"linkage must be one of {listed(LINKAGES)}; it is {linkage!r}")
+        raise LinkageError(f"linkage must be {either(LINKAGES)}; it is {linkage!r}")
     return LINKAGES[linkage]
 
 
 def _known_metric(metric: str) -> str:
     if not isinstance(metric, str) or metric not in METRICS:
-        raise LinkageError(f"metric must be one of {listed(METRICS)}; it is {metric!r}")
+        raise LinkageError(f"metric must be {either(METRICS)}; it is {metric!r}")
     return metric
 
 
 def _why_not(linkage: Linkage, metric: str) -> str:
-    allowed = listed(linkage.has_statistics_on)
+    """Why a linkage does not go with a metric, and what would."""
+    reason = "cannot be computed from means and variances"
     if linkage.tag is Ward:
-        return (
-            f"linkage='ward' needs Euclidean geometry, which metric={metric!r} does not have: "
-            f"use metric={allowed}, or linkage='average'"
-        )
+        reason = "has no meaning, because Ward needs Euclidean geometry"
+    fitting = [other.name for other in LINKAGES.values() if metric in other.has_statistics_on]
     return (
-        f"linkage={linkage.name!r} with metric={metric!r} cannot be computed from means and variances: "
-        f"use metric={allowed}" + (", or linkage='ward'" if metric in LINKAGES["ward"].has_statistics_on else "")
+        f"linkage={linkage.name!r} with metric={metric!r} {reason}: use metric={either(linkage.has_statistics_on)}, "
+        f"or linkage={either(fitting)}; set_linkage(linkage, metric=...) changes both in one call"
     )
 
 
 def _mahalanobis_matrix(metric: str, metric_params: Mapping[str, Any] | None) -> NDArray[np.float64] | None:
     """The checked VI of metric='mahalanobis', None for the other metrics."""
+    if metric_params is not None and not isinstance(metric_params, Mapping):
+        raise ParameterError(f"metric_params must be None or a dict; it is {metric_params!r}")
     params = dict(metric_params or {})
     if metric != "mahalanobis":
         if params:
@@ -192,7 +194,10 @@ def _mahalanobis_matrix(metric: str, metric_params: Mapping[str, Any] | None) ->
             "metric='mahalanobis' needs metric_params={'VI': matrix}, the inverse of a covariance matrix; "
             + (f"it has {listed(params)}" if params else "it has none")
         )
-    matrix = np.array(params["VI"], dtype=np.float64)
+    try:
+        matrix = np.array(params["VI"], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"metric_params['VI'] must be a matrix of numbers: {error}") from None
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
         raise DimensionError(f"metric_params['VI'] must be a square matrix; its shape is {matrix.shape}")
     if not np.all(np.isfinite(matrix)):

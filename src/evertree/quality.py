@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.errors import DimensionError, EmptyHierarchyError
 from evertree.hierarchy import Hierarchy
-from evertree.tree import LiveTree, reading
+from evertree.tree import LiveTree, views
 
 __all__ = ["cophenetic_correlation", "dendrogram_purity", "total_linkage", "tree_value"]
 
@@ -88,7 +88,7 @@ def dendrogram_purity(h: Hierarchy, labels: Any) -> float:
     classes: NDArray[Any] = np.asarray(labels)
     if classes.shape != (leaves.size,):
         raise DimensionError(f"labels must have shape ({leaves.size},), one for each key; it has {classes.shape}")
-    return reading.purity(live, leaves, np.unique(classes, return_inverse=True)[1])
+    return views.purity(live, leaves, np.unique(classes, return_inverse=True)[1])
 
 
 def tree_value(h: Hierarchy) -> float:
@@ -121,7 +121,7 @@ def total_linkage(h: Hierarchy) -> float:
     14.0
     """
     live, _ = _parts(h)
-    return float(live.scheme.zeta(reading.linkage_values(live, live.nodes()).sum()))
+    return float(live.scheme.zeta(views.linkage_values(live, live.nodes()).sum()))
 
 
 def _parts(h: Hierarchy) -> tuple[LiveTree, NDArray[np.int32]]:

@@ -13,7 +13,7 @@ from evertree import kernels
 from evertree.columns import NULL
 from evertree.errors import EmptyHierarchyError, ParameterError, UnknownNodeError
 from evertree.keys import KeyTable
-from evertree.tree import LiveTree, invariants, reading
+from evertree.tree import LiveTree, invariants, views
 
 
 class HierarchyReader:
@@ -162,7 +162,7 @@ class HierarchyReader:
         >>> h.height(h.root)
         3.0
         """
-        value = reading.linkage_values(self._live, np.array([self._known_node(node)], np.int32))
+        value = views.linkage_values(self._live, np.array([self._known_node(node)], np.int32))
         return float(self._live.scheme.height(value[0]))
 
     def is_homogeneous(self) -> bool:
@@ -228,10 +228,10 @@ class HierarchyReader:
         array([[0.   , 2.   , 1.   , 2.   ],
                [1.   , 3.   , 5.196, 3.   ]])
         """
-        return reading.linkage_matrix(self._live, self._keys.leaves())
+        return views.linkage_matrix(self._live, self._keys.leaves())
 
     def cut(self, n_clusters: int | None = None, height: float | None = None) -> NDArray[np.int64]:
-        """Flat clusters: so many, or those whose points meet at most at a height.
+        """Cut the tree into `n_clusters` clusters, or at a height.
 
         Parameters
         ----------
@@ -259,18 +259,21 @@ class HierarchyReader:
             raise ParameterError("cut takes n_clusters or height, one of the two")
         leaves = self._keys.leaves()
         if height is None:
-            if not (isinstance(n_clusters, numbers.Integral) and 1 <= n_clusters <= len(self)):
-                raise ParameterError(f"n_clusters must be a whole number from 1 to {len(self)}; it is {n_clusters!r}")
-            return reading.cut_into(self._live, leaves, int(n_clusters))
+            if isinstance(n_clusters, bool) or not (
+                isinstance(n_clusters, numbers.Integral) and 1 <= n_clusters <= len(self)
+            ):
+                raise ParameterError(f"n_clusters must be an integer from 1 to {len(self)}; it is {n_clusters!r}")
+            return views.cut_into(self._live, leaves, int(n_clusters))
         if not (isinstance(height, numbers.Real) and height >= 0):
-            raise ParameterError(f"height must be a number that is not negative; it is {height!r}")
-        return reading.cut_at_height(self._live, leaves, float(height))
+            raise ParameterError(f"height must be a non-negative number; it is {height!r}")
+        return views.cut_at_height(self._live, leaves, float(height))
 
     def cophenetic(self) -> NDArray[np.float64]:
         """The induced ultrametric: the height at which each pair of points meets, condensed. O(n²).
 
         This is the matrix U of the paper's section 5.2. As in the paper, the heights of a Ward tree are here those of
-        average linkage on the metric, because Ward's own values have other units than distances.
+        average linkage on the metric, because Ward's own values have other units than distances; so they are not those
+        of ``scipy.cluster.hierarchy.cophenet(h.linkage_matrix())``.
 
         Returns
         -------
@@ -284,7 +287,7 @@ class HierarchyReader:
         >>> h.cophenetic()
         array([20.5,  1. , 20.5])
         """
-        return reading.cophenetic(self._live, self._keys.leaves())
+        return views.cophenetic(self._live, self._keys.leaves())
 
     def validate(self) -> None:
         """Check every invariant of the tree, its statistics recomputed from the points; for tests. O(n m depth).
@@ -308,11 +311,11 @@ class HierarchyReader:
     def _known_node(self, node: Any) -> int:
         if isinstance(node, numbers.Integral) and not isinstance(node, bool):
             u = int(node)
-            if self._live.hangs(u):
+            if self._live.is_in_use(u):
                 return u
         raise UnknownNodeError(
-            f"node must be a node of the tree as it is now; it is {node!r}. Numbers of nodes hold until the next edit "
-            "or refine: see nodes(), or leaf(key) for the leaf of a key"
+            f"node must be a node of the tree as it is now; it is {node!r}. Node numbers are valid until the next "
+            "edit or refine: see nodes(), or leaf(key) for the leaf of a key"
         )
 
     def _require_points(self, what: str) -> None:

@@ -60,18 +60,19 @@ def run(
     Between two calls of the kernel the tree is valid: Ctrl-C and errors of `progress` may come there.
     """
     start = last_call = time.perf_counter()
-    checks_before, moves_before, guarded_before = live.n_checks, live.n_moves, live.n_guarded
+    if live.n_pending == 0 and live.n_guarded:
+        live.rebuild()  # the guard stopped an earlier run: try again
+    checks_before, moves_before = live.n_checks, live.n_moves
     n_checks = 256  # in a slice; it adapts to the speed of the machine and the number of columns
 
     def report(stopped_by: str | None) -> Report:
-        guarded = live.n_guarded > guarded_before
         return Report(
             moves=live.n_moves - moves_before,
             checks=live.n_checks - checks_before,
             seconds=time.perf_counter() - start,
             pending=live.n_pending,
-            homogeneous=live.n_pending == 0 and not guarded,
-            stopped_by="guard" if stopped_by == "homogeneous" and guarded else stopped_by,
+            homogeneous=live.n_pending == 0 and live.n_guarded == 0,
+            stopped_by="guard" if stopped_by == "homogeneous" and live.n_guarded else stopped_by,
         )
 
     stopped_by = None

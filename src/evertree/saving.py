@@ -1,4 +1,4 @@
-"""What of a hierarchy goes into a file, and back: `evertree.storage` knows how a file is written."""
+"""What of a hierarchy goes into a file, and back: `evertree.file_format` knows how a file is written."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 
 from evertree.columns import PENDING, Tree, Worklist
 from evertree.errors import CorruptFileError, EvertreeError
+from evertree.file_format import read, write
+from evertree.inputs import GOALS, as_choice, as_whole_number
 from evertree.keys import KeyTable, decode_keys, encode_keys
 from evertree.linkages import Scheme
-from evertree.storage import read, write
 from evertree.tree import LiveTree, invariants
 
 
@@ -61,6 +62,7 @@ def load(path: str | os.PathLike[str]) -> tuple[LiveTree, KeyTable, dict[str, An
         invariants.check_worklist(live)
         invariants.check_keys(live, keys.leaves())
         live.warm_up()
+        options = {"goal": as_choice("goal", header["goal"], GOALS), "seed": as_whole_number("seed", header["seed"])}
     except (EvertreeError, LookupError, TypeError, ValueError) as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
-    return live, keys, {"goal": header["goal"], "seed": header["seed"]}
+    return live, keys, options

@@ -38,12 +38,15 @@ def kernel(function: Callable[..., Any]) -> Any:
     Numba's own cache looks only at the file in which a function stands: an edit in a file whose functions it calls
     would go unnoticed. So what is kept is stamped with the sources of all kernels.
     """
+    if numba.config.DISABLE_JIT:
+        return function
     try:
         compiled = numba.njit(cache=True, _nrt=False)(function)
-    except RuntimeError:  # there is no place to keep it in
+        cache_file = compiled._cache._cache_file
+        cache_file._source_stamp  # noqa: B018  to know that this Numba has it
+        cache_file._source_stamp = _SOURCES
+    except (RuntimeError, AttributeError):  # nowhere to keep it, or no way to stamp it: compile in every process
         return numba.njit(_nrt=False)(function)
-    if not numba.config.DISABLE_JIT:
-        compiled._cache._cache_file._source_stamp = _SOURCES
     return compiled
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from evertree.kernels.compile import kernel
-from evertree.kernels.linkage_values import linkage_value
-from evertree.kernels.statistics import sq_dist
+from evertree.kernels.linkage_values import average_value, linkage_value
 from evertree.kernels.topology import is_leaf
 
 
@@ -35,6 +34,5 @@ def sum_value(tree, nodes):
     for u in nodes:
         if not is_leaf(u):
             a, b = tree.left[u], tree.right[u]
-            average = tree.variance[a] + tree.variance[b] + sq_dist(tree.mean, a, b)
-            total += tree.size[a] * tree.size[b] * tree.size[u] * average
+            total += tree.size[a] * tree.size[b] * tree.size[u] * average_value(tree, a, b)
     return total

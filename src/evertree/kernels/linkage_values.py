@@ -19,22 +19,33 @@ from evertree.linkages import Average, Ward
 ULPS_OF_MEANS = 4.0
 
 
-def _ward_factor(linkage, tree, u, v):
+@inline
+def ward_factor(tree, u, v):
+    """|u| |v| / (|u| + |v|), in an order that does not overflow."""
     return tree.size[u] / (tree.size[u] + tree.size[v]) * tree.size[v]
+
+
+@inline
+def average_value(tree, u, v):
+    """Average linkage on squared Euclidean distances (`eq.AverageLinkSimple`). O(m)."""
+    return tree.variance[u] + tree.variance[v] + sq_dist(tree.mean, u, v)
 
 
 def _ward(linkage, tree, u, v):
     """`eq.WardLinkage`."""
-    return tree.size[u] / (tree.size[u] + tree.size[v]) * tree.size[v] * sq_dist(tree.mean, u, v)
+    return ward_factor(tree, u, v) * sq_dist(tree.mean, u, v)
+
+
+def _average(linkage, tree, u, v):
+    return average_value(tree, u, v)
+
+
+def _ward_factor(linkage, tree, u, v):
+    return ward_factor(tree, u, v)
 
 
 def _average_factor(linkage, tree, u, v):
     return 1.0
-
-
-def _average(linkage, tree, u, v):
-    """`eq.AverageLinkSimple`."""
-    return tree.variance[u] + tree.variance[v] + sq_dist(tree.mean, u, v)
 
 
 _VALUE = {Ward: _ward, Average: _average}

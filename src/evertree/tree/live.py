@@ -110,7 +110,7 @@ class LiveTree:
 
     @property
     def n_guarded(self) -> int:
-        """How often the guard against endless moves has had to act."""
+        """How often the guard against endless moves has had to act since all nodes were last noted for a check."""
         return int(self.work.state[GUARDED])
 
     @property
@@ -139,8 +139,8 @@ class LiveTree:
             return nodes
         return nodes[: kernels.traverse.postorder(self.tree, top, nodes)]
 
-    def hangs(self, u: int) -> bool:
-        """Whether `u` is a node of the tree."""
+    def is_in_use(self, u: int) -> bool:
+        """Whether `u` is a node of the tree, or a leaf that is about to be."""
         top = LEAF_TOP if u % 2 == 0 else INNER_TOP
         return bool(0 <= u >> 1 < self.tree.state[top] and self.tree.parent[u] >= NULL)
 
@@ -223,6 +223,7 @@ class LiveTree:
     def rebuild(self) -> None:
         """Compute all statistics from the leaves in one pass, and note every node for a check. O(n m)."""
         nodes = self.nodes()
+        self.work.state[GUARDED] = 0
         if nodes.size:
             kernels.statistics.merge_all(self.tree, nodes)
             kernels.worklist.push_bottom_up(self.work, nodes)

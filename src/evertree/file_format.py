@@ -6,10 +6,11 @@ version is refused with the remedy; one that was damaged or edited is refused to
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
-import tempfile
+import uuid
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,14 +37,19 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     }
     text = np.frombuffer(json.dumps(full_header).encode(), np.uint8)
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "There is no such folder to save to", str(target.parent))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "The path to save to is a folder", str(target))
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             np.savez(file, header=text, **arrays)  # type: ignore[arg-type]
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -93,9 +99,3 @@ def _check_header(path: str | os.PathLike[str], header: Any) -> None:
 def _digest(array: NDArray[Any]) -> str:
     description = f"{array.dtype.str} {array.shape}".encode()
     return hashlib.sha256(description + np.ascontiguousarray(array).tobytes()).hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
