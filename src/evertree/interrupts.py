@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import threading
-
-# The functions behind those of `signal`, which look for an enum that a handler might stand for, at 3 µs a call.
-from _signal import getsignal, signal
 from signal import SIGINT, default_int_handler, raise_signal
 from types import FrameType, TracebackType
 
