@@ -173,27 +173,27 @@ def of(zeta: Zeta, s: Tree, t: Tree) -> float:
     return zeta(members(s), members(t))
 
 
-def less(x: float, y: float) -> bool:
+def less(x: float, y: float, tolerance: float = TOLERANCE) -> bool:
     """Whether x is below y by more than the tolerance."""
-    return x < y - TOLERANCE * abs(y)
+    return x < y - tolerance * abs(y)
 
 
 # Homogeneity (section 3) and the anytime procedure (section 4)
 
 
-def wanted_moves(tree: Tree, zeta: Zeta) -> list[tuple[tuple[Tree, Tree, Tree], Tree]]:
+def wanted_moves(tree: Tree, zeta: Zeta, tolerance: float = TOLERANCE) -> list[tuple[tuple[Tree, Tree, Tree], Tree]]:
     """All the moves that `tab.OHC` may make next: families that violate homogeneity, with G*; both where it is tied."""
     found = []
     for a, b, c in families(tree):
         ab, ac, bc = of(zeta, a, b), of(zeta, a, c), of(zeta, b, c)
-        if less(min(ac, bc), ab):
-            found += [((a, b, c), far) for far, near in ((a, bc), (b, ac)) if not less(min(ac, bc), near)]
+        if less(min(ac, bc), ab, tolerance):
+            found += [((a, b, c), far) for far, near in ((a, bc), (b, ac)) if not less(min(ac, bc), near, tolerance)]
     return found
 
 
-def is_homogeneous(tree: Tree, zeta: Zeta) -> bool:
+def is_homogeneous(tree: Tree, zeta: Zeta, tolerance: float = TOLERANCE) -> bool:
     """`def.LocalStructuralOptimality` at every grandchild."""
-    return not wanted_moves(tree, zeta)
+    return not wanted_moves(tree, zeta, tolerance)
 
 
 def is_monotone(tree: Tree, zeta: Zeta) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -70,6 +73,33 @@ def test_values_that_float32_cannot_hold():
         h.insert([[1e39, 0]])
 
 
+def test_weights_and_values_that_overflow_together(rng):
+    h = Hierarchy()
+    h.insert(1e140 * rng.normal(size=(5, 2)))
+    before = fingerprint(h)
+    for edit in (
+        lambda: h.insert([[1.0, 1.0]], sample_weight=[1e30]),
+        lambda: h.update([3], [[1.0, 1.0]], sample_weight=[1e30]),
+    ):
+        with pytest.raises(errors.MagnitudeError, match="overflows: scale X to at most"):
+            edit()
+        assert fingerprint(h) == before
+    with pytest.raises(errors.MagnitudeError, match="overflows"):
+        Hierarchy.random([[1e149], [-1e149]], sample_weight=[1e12, 1.0])
+    h.insert([[1.0, 1.0]], sample_weight=[1e20])
+    assert np.all(np.isfinite(h.linkage_matrix()))
+    h.validate()
+
+
+@pytest.mark.parametrize("key", [10**400, -(10**400), Fraction(10**400), 1e308, float("inf"), Decimal("Infinity")])
+def test_huge_keys(key):
+    h = Hierarchy()
+    h.insert([[0.0], [1.0]], keys=[key, 0.5])
+    assert h.insert([[2.0]]) == [1]
+    assert key in h
+    h.validate()
+
+
 def test_largest_values_are_accepted():
     h = Hierarchy()
     h.insert([[1e150, -1e150], [-1e150, 1e150], [1e-150, 0]])
@@ -87,7 +117,12 @@ INSERTS = [
     ({"keys": ["x", "x"]}, errors.DuplicateKeyError, ValueError, "keys must differ; given more than once: 'x'"),
     ({"keys": ["x"]}, errors.InvalidKeyError, ValueError, "one key for each of the 2 points; there are 1"),
     ({"keys": ["x", []]}, errors.InvalidKeyError, TypeError, "keys must be hashable, such as numbers"),
-    ({"keys": [1.0, float("nan")]}, errors.InvalidKeyError, TypeError, "keys must not be NaN"),
+    (
+        {"keys": [1.0, float("nan")]},
+        errors.InvalidKeyError,
+        TypeError,
+        "nan does not, so it could never be found again",
+    ),
     ({"sample_weight": [1, 0]}, errors.WeightError, ValueError, "sample_weight must be positive.*see row 1"),
     ({"sample_weight": [1, -2]}, errors.WeightError, ValueError, "must be positive"),
     ({"sample_weight": [1, np.nan]}, errors.WeightError, ValueError, "must be positive"),

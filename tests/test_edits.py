@@ -35,8 +35,7 @@ def test_place_of_a_new_point_is_the_papers(rng, linkage, metric):
         tree = nested(h)
         live = h._live
         live.reserve(1)
-        leaf = live.new_leaves(1)
-        live.fill(leaf, x[20:], live.scheme.coordinates(x[20:]), np.ones(1), np.array([20]))
+        leaf = live.add_leaves(x[20:], live.scheme.coordinates(x[20:]), np.ones(1), np.array([20]))
         place = kernels.insert.find_place(live.tree, live.tag, leaf[0])
         everything = new(linkage, metric)
         everything.insert(x)
@@ -79,13 +78,17 @@ def test_edits_agree_with_the_definition(rng, linkage, metric):
         assert naive.is_homogeneous(nested(h), definition(h))
 
 
-def test_a_batch_is_the_same_as_one_by_one(rng):
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_a_batch_is_the_same_as_one_by_one(rng, linkage, metric):
     x = rng.normal(size=(150, 3))
-    batch, single = Hierarchy(), Hierarchy()
+    batch, single = new(linkage, metric, 3), new(linkage, metric, 3)
     batch.insert(x)
     for row in x:
         single.insert([row])
     np.testing.assert_array_equal(batch.linkage_matrix(), single.linkage_matrix())
+    # The same point is a duplicate, however it comes.
+    coordinates = batch._live.scheme.coordinates
+    np.testing.assert_array_equal(np.vstack([coordinates(row[None, :]) for row in x]), coordinates(x))
 
 
 def test_the_same_input_gives_the_same_tree(rng):
@@ -386,6 +389,46 @@ def test_a_handler_that_does_not_raise_undoes_nothing(rng, monkeypatch):
     finally:
         signal.signal(signal.SIGINT, before)
     assert calls == [1]
+    assert_valid_and_homogeneous(h)
+
+
+@pytest.mark.parametrize("where", ["fill", "check_range", "reserve"])
+def test_a_failure_inside_an_edit_leaves_the_hierarchy_as_it_was(rng, monkeypatch, where):
+    """Such as a lack of memory."""
+    h = Hierarchy()
+    h.insert(rng.normal(size=(20, 2)))
+    h.remove([3])
+    before = fingerprint(h)
+
+    def fail(*_):
+        raise MemoryError("no more")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LiveTree, where, fail)
+        with pytest.raises(MemoryError, match="no more"):
+            h.insert(rng.normal(size=(5, 2)))
+    h.validate()
+    assert fingerprint(h)[2:] == before[2:]
+    h.insert(rng.normal(size=(5, 2)))
+    assert_valid_and_homogeneous(h)
+
+
+def test_threads_wait_for_each_other(rng):
+    h = Hierarchy()
+    rows = rng.normal(size=(4, 100, 1, 2))
+
+    def work(mine):
+        for row in mine:
+            (key,) = h.insert(row)
+            h.update([key], row + 1)
+            h.refine()
+
+    threads = [threading.Thread(target=work, args=(mine,)) for mine in rows]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(h) == 400
     assert_valid_and_homogeneous(h)
 
 

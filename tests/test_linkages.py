@@ -167,6 +167,7 @@ def test_refusals_name_the_remedy():
         ({"V": np.eye(2)}, ParameterError, "needs metric_params=.*it has 'V'"),
         ({"VI": "abc"}, ParameterError, "must be a matrix of numbers"),
         ({"VI": [[1, 2], [3]]}, ParameterError, "must be a matrix of numbers"),
+        ({"VI": np.eye(2) * 1j}, ParameterError, "must be real; it is complex"),
         ([1], ParameterError, "metric_params must be None or a dict"),
         ({"VI": np.ones(3)}, DimensionError, "must be a square matrix"),
         ({"VI": [[1, np.nan], [np.nan, 1]]}, ParameterError, "must be finite"),

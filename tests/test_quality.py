@@ -41,6 +41,7 @@ def test_purity_takes_any_labels_in_the_order_of_keys(rng):
     h.remove([3])
     assert quality.dendrogram_purity(h, ["x", "x", "y"]) == 1.0
     assert quality.dendrogram_purity(h, ["x", "y", "z"]) == 1.0
+    assert quality.dendrogram_purity(h, [None, None, "y"]) == 1.0
     with pytest.raises(DimensionError, match=r"labels must have shape \(3,\), one for each key; it has \(2,\)"):
         quality.dendrogram_purity(h, [1, 2])
 
@@ -75,6 +76,15 @@ def test_cophenetic_correlation_of_the_paper(rng, linkage, metric):
     assert quality.cophenetic_correlation(h, diagonal=True) == pytest.approx(expected)
     upper = np.triu_indices(30, 1)
     assert quality.cophenetic_correlation(h) == pytest.approx(np.corrcoef(d[upper], u[upper])[0, 1])
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e149])
+def test_cophenetic_correlation_at_any_scale(rng, scale):
+    x = np.clip(rng.normal(size=(20, 2)), -1, 1)
+    plain = agglomerate(x, "average", "sqeuclidean")
+    scaled = Hierarchy.from_linkage(plain.linkage_matrix(), x * scale, "average", "sqeuclidean")
+    expected = quality.cophenetic_correlation(plain)
+    assert quality.cophenetic_correlation(scaled) == pytest.approx(expected)
 
 
 def test_small_and_constant_data():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zipfile
 
@@ -95,13 +96,25 @@ def test_there_is_no_pickle_in_it(rng, path):
         assert all(archive[name].dtype != object for name in archive)
 
 
-def rewritten(path, **changes):
-    """The file with other entries in its header, and checksums that are right."""
+def rewritten(path, right_checksum=True, **changes):
+    """The file with other entries in its header."""
     with np.load(path) as archive:
         arrays = {name: archive[name] for name in archive}
     header = {**json.loads(arrays.pop("header").tobytes()), **changes}
+    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    if right_checksum:
+        arrays["header_sha256"] = np.frombuffer(hashlib.sha256(text.tobytes()).digest(), np.uint8)
     with path.open("wb") as file:
-        np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
+        np.savez(file, header=text, **arrays)
+
+
+def test_an_edited_header_is_refused(rng, path):
+    h = Hierarchy("average", "sqeuclidean")
+    h.insert(rng.normal(size=(5, 2)))
+    h.save(path)
+    rewritten(path, right_checksum=False, metric="cosine")
+    with pytest.raises(CorruptFileError, match="header does not have its checksum"):
+        et.load(path)
 
 
 def test_newer_formats_are_refused(rng, path):
@@ -188,7 +201,7 @@ def test_places_that_cannot_be_saved_to(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("change", [{"goal": "best"}, {"seed": -1}, {"seed": None}])
+@pytest.mark.parametrize("change", [{"goal": "best"}, {"seed": -1}, {"seed": None}, {"next_birth": 2}])
 def test_options_of_a_file_are_checked(rng, path, change):
     h = Hierarchy()
     h.insert(rng.normal(size=(5, 2)))

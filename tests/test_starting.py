@@ -115,7 +115,7 @@ def test_batch_refuses_before_the_long_work(rng, monkeypatch):
 
     monkeypatch.setattr(batch, "_batch_linkage", never)
     x = rng.normal(size=(5, 2))
-    with pytest.raises(TypeError, match="sample_weight"):
+    with pytest.raises(ParameterError, match="takes no sample_weight; insert weighted points"):
         agglomerate(x, sample_weight=np.ones(5))
     with pytest.raises(ParameterError, match="goal"):
         agglomerate(x, goal="best")

@@ -11,13 +11,15 @@ from hypothesis.extra import numpy as npst
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import evertree as et
+import naive
 from evertree import Hierarchy
-from helpers import SCHEMES
+from helpers import SCHEMES, definition, nested
 
 # Few different values, so that ties and duplicates are common; huge, tiny and awkward ones among them.
 ORDINARY = st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0, 0.1, 1 / 3, 0.30000000000000004])
 EXTREME = st.sampled_from([1e149, -1e149, 1e-150, 1e10, 1e-10]) | st.floats(-1e6, 1e6)
 SCHEME = st.sampled_from(SCHEMES)
+CONSTANT = st.none() | st.sampled_from([3.0, 1e7, 1.7e18])  # what the first column always is
 N_COLUMNS = 2
 
 
@@ -36,7 +38,7 @@ def params(metric):
 class Edits(RuleBasedStateMachine):
     """A hierarchy beside a dictionary of the points that it should hold."""
 
-    @initialize(scheme=SCHEME, dtype=st.sampled_from([np.float64, np.float32]), constant=st.booleans())
+    @initialize(scheme=SCHEME, dtype=st.sampled_from([np.float64, np.float32]), constant=CONSTANT)
     def start(self, scheme, dtype, constant):
         linkage, metric = scheme
         self.h = Hierarchy(linkage, metric, metric_params=params(metric))
@@ -47,12 +49,12 @@ class Edits(RuleBasedStateMachine):
 
     def prepared(self, x):
         """As the hierarchy can take it: no zero rows, and nothing that float32 cannot hold."""
-        if self.constant:
-            x[:, 0] = 3.0
+        if self.constant is not None:
+            x[:, 0] = self.constant
         x[:, 1] = np.where(np.abs(x).max(axis=1, initial=0) == 0, 1.0, x[:, 1])
         if self.dtype == np.float32:
-            x = np.clip(x, -1e18, 1e18)
-            x[np.abs(x) < 1e-18] = 1.0
+            x = np.clip(x, -1e38, 1e38)
+            x[(x != 0) & (np.abs(x) < 1e-37)] = 1.0
         return x.astype(self.dtype)
 
     def some_keys(self, data, most=4):
@@ -141,6 +143,17 @@ class Edits(RuleBasedStateMachine):
         if self.promised:
             assert h.violations().size == 0
             assert h.is_monotone()
+            self.check_by_definition()
+
+    def check_by_definition(self):
+        """With a linkage that shares nothing with the kernels, where rounding is far below what is compared."""
+        x = np.array(list(self.points.values()), np.float64).reshape(-1, N_COLUMNS)
+        spread = [column - column[:1] for column in x.T]
+        is_tame = all(np.all((np.abs(d) < 1e3) & ((d == 0) | (np.abs(d) > 1e-3))) for d in spread)
+        offset = max((np.abs(c).max() for c, d in zip(x.T, spread, strict=True) if np.any(d)), default=0)
+        if 3 <= len(x) <= 12 and is_tame and offset < 1e3 and self.h.metric in ("euclidean", "sqeuclidean"):
+            tolerance = 1e-3 if self.dtype == np.float32 else 1e-8
+            assert naive.is_homogeneous(nested(self.h), definition(self.h), tolerance)
 
 
 TestEdits = Edits.TestCase

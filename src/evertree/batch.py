@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.errors import ParameterError
 from evertree.hierarchy import Hierarchy
 from evertree.inputs import as_keys, as_points
 from evertree.keys import KeyTable
@@ -40,6 +41,8 @@ def agglomerate(
     >>> h.insert([[0.0, 0.0]])  # and it is live
     [100]
     """
+    if "sample_weight" in options:
+        raise ParameterError("agglomerate takes no sample_weight; insert weighted points into a Hierarchy instead")
     points = as_points(X, None, None)
     Hierarchy(linkage, metric, **options)  # refuses bad options and keys now, before the long work
     if keys is not None:

@@ -1,7 +1,7 @@
 """The file format: a header in JSON and named arrays in a zip archive (NumPy's ``.npz``), with no pickle in it.
 
-The header has the format's version, what the caller puts into it, and a SHA-256 of every array. A file of a newer
-version is refused with the remedy; one that was damaged or edited is refused too.
+The header has the format's version, what the caller puts into it, and a SHA-256 of every array; a SHA-256 of the header
+stands beside it. A file of a newer version is refused with the remedy; one that was damaged or edited is refused too.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
         with temporary.open("xb") as file:
-            np.savez(file, header=text, **arrays)  # type: ignore[arg-type]
+            np.savez(file, header=text, header_sha256=_digest_of_text(text), **arrays)  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
@@ -72,8 +72,11 @@ def _read_archive(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     if "header.npy" not in archive.namelist():
         raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
-    header = json.loads(_read_array(archive, "header").tobytes())
+    text = _read_array(archive, "header")
+    header = json.loads(text.tobytes())
     _check_header(path, header)
+    if not np.array_equal(_read_array(archive, "header_sha256"), _digest_of_text(text)):
+        raise CorruptFileError(f"{path} is damaged: its header does not have its checksum")
     arrays = {name: _read_array(archive, name) for name in header["sha256"]}
     for name, array in arrays.items():
         if _digest(array) != header["sha256"][name]:
@@ -94,6 +97,10 @@ def _check_header(path: str | os.PathLike[str], header: Any) -> None:
             f"{path} has format version {header['version']}, and this evertree reads up to {FORMAT_VERSION}: "
             "upgrade evertree to read it"
         )
+
+
+def _digest_of_text(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return np.frombuffer(hashlib.sha256(text.tobytes()).digest(), np.uint8)
 
 
 def _digest(array: NDArray[Any]) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import threading
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evertree import refinement, saving
-from evertree.errors import DimensionError
+from evertree.errors import DimensionError, ParameterError
 from evertree.inputs import GOALS, as_choice, as_keys, as_points, as_seconds, as_weights, as_whole_number
 from evertree.interrupts import Uninterrupted
 from evertree.keys import KeyTable
@@ -23,6 +25,21 @@ from evertree.tree import LiveTree, starting
 _UNDOABLE = 10_000
 #: Points that are inserted between two looks at whether Ctrl-C has come.
 _PART = 4_096
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _one_at_a_time(verb: Callable[Concatenate[Hierarchy, _P], _R]) -> Callable[Concatenate[Hierarchy, _P], _R]:
+    """Let the verbs of one hierarchy wait for each other where threads share it."""
+
+    @functools.wraps(verb)
+    def waiting(self: Hierarchy, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with self._lock:
+            return verb(self, *args, **kwargs)
+
+    return waiting  # type: ignore[return-value]
 
 
 class Hierarchy(HierarchyReader):
@@ -49,6 +66,11 @@ class Hierarchy(HierarchyReader):
     float32 points stay float32; everything else becomes float64. The first points decide, and later ones are converted.
     Memory is linear in the number of points: twice the data (three times for cosine and Mahalanobis, which keep the
     points as they were given) and about a hundred bytes a point.
+
+    Differences below about 1e-150 have squares that vanish, and count as none.
+
+    Threads may share a hierarchy: edits, refinements, copies and saves wait for each other. What is read while another
+    thread edits may be of no one moment.
 
     The same points in the same order give the same tree, on one kind of processor to the last bit. A tie goes to the
     node with the older point.
@@ -79,6 +101,7 @@ class Hierarchy(HierarchyReader):
     ) -> None:
         self._goal = as_choice("goal", goal, GOALS)
         self._seed = as_whole_number("seed", seed)
+        self._lock = threading.RLock()
         self._keys = KeyTable()
         self._live = LiveTree(Scheme(linkage, metric, metric_params), 0, np.dtype(np.float64))
 
@@ -244,6 +267,7 @@ class Hierarchy(HierarchyReader):
         """
         return self._live.n_bytes + self._keys.n_bytes
 
+    @_one_at_a_time
     def insert(self, X: Any, keys: Any = None, sample_weight: Any = None) -> list[Hashable]:
         """Add points, one after the other. All of them, or on an error none.
 
@@ -275,10 +299,12 @@ class Hierarchy(HierarchyReader):
         if len(points) == 0:
             return []
         coordinates = self._live.scheme.coordinates(points)
+        self._live.check_range(coordinates, weights)
         with Uninterrupted() as held:
             before = self._undo_copy(len(points))
             live = self._live_for(points)
-            leaves = self._add_leaves(live, points, coordinates, weights)
+            self._keys.reserve(len(points))
+            leaves = live.add_leaves(points, coordinates, weights, self._next_births(len(points)))
             for start in range(0, leaves.size, _PART):
                 live.insert(leaves[start : start + _PART])
                 if held.should_stop and before is not None:
@@ -287,6 +313,7 @@ class Hierarchy(HierarchyReader):
             self._live = live
             return self._keys.add(chosen, leaves)
 
+    @_one_at_a_time
     def remove(self, keys: Any) -> None:
         """Delete points by key. All of them, or on an error none.
 
@@ -311,6 +338,7 @@ class Hierarchy(HierarchyReader):
             self._live.release(leaves)
             self._keys.discard(gone)
 
+    @_one_at_a_time
     def update(self, keys: Any, X: Any, sample_weight: Any = None) -> None:
         """Give live points new values. All of them, or on an error none.
 
@@ -342,11 +370,14 @@ class Hierarchy(HierarchyReader):
         if leaves.size == 0:
             return
         coordinates = self._live.scheme.coordinates(points)
+        self._live.check_range(coordinates, weights)
+        births = tree.birth[leaves]
         with Uninterrupted():
             self._live.detach(leaves)
-            self._live.fill(leaves, points, coordinates, weights, tree.birth[leaves])
+            self._live.fill(leaves, points, coordinates, weights, births)
             self._live.insert(leaves)
 
+    @_one_at_a_time
     def refine(
         self,
         seconds: float | None = None,
@@ -385,8 +416,11 @@ class Hierarchy(HierarchyReader):
         budget = as_seconds(seconds)
         max_moves = None if moves is None else as_whole_number("moves", moves)
         as_choice("until", self.goal if until is None else until, GOALS)
+        if progress is not None and not callable(progress):
+            raise ParameterError(f"progress must be None or callable; it is {progress!r}")
         return refinement.run(self._live, budget, max_moves, progress)
 
+    @_one_at_a_time
     def set_linkage(
         self, linkage: str, metric: str | None = None, metric_params: Mapping[str, Any] | None = None
     ) -> Report:
@@ -409,6 +443,7 @@ class Hierarchy(HierarchyReader):
             return self._set_scheme(Scheme(linkage, self.metric, metric_params or self.metric_params))
         return self._set_scheme(Scheme(linkage, metric, metric_params))
 
+    @_one_at_a_time
     def set_metric(self, metric: str, metric_params: Mapping[str, Any] | None = None) -> Report:
         """Change the metric, or its parameters. The tree is kept, and refined from where it is.
 
@@ -426,6 +461,7 @@ class Hierarchy(HierarchyReader):
         """
         return self._set_scheme(Scheme(self.linkage, metric, metric_params))
 
+    @_one_at_a_time
     def copy(self) -> Hierarchy:
         """A hierarchy that shares nothing with this one.
 
@@ -440,6 +476,7 @@ class Hierarchy(HierarchyReader):
         """
         return self._assembled(self.goal, self.seed, self._live.copy(), self._keys.copy())
 
+    @_one_at_a_time
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the hierarchy to a file that `evertree.load` reads: versioned, checked, without pickle.
 
@@ -474,8 +511,15 @@ class Hierarchy(HierarchyReader):
     @classmethod
     def _assembled(cls, goal: str, seed: int, live: LiveTree, keys: KeyTable) -> Hierarchy:
         h = cls.__new__(cls)
+        h._lock = threading.RLock()
         h._goal, h._seed, h._live, h._keys = goal, seed, live, keys
         return h
+
+    def __copy__(self) -> Hierarchy:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Hierarchy._assembled, (self._goal, self._seed, self._live, self._keys)
 
     def _new_keys(self, keys: Any, count: int) -> list[Hashable] | None:
         if keys is None:
@@ -497,13 +541,8 @@ class Hierarchy(HierarchyReader):
         live.reserve(len(points))
         return live
 
-    def _add_leaves(
-        self, live: LiveTree, points: NDArray[Any], coordinates: NDArray[Any], weights: NDArray[np.float64]
-    ) -> NDArray[np.int32]:
-        leaves = live.new_leaves(len(points))
-        births = np.arange(self._keys.next_birth, self._keys.next_birth + len(points))
-        live.fill(leaves, points, coordinates, weights, births)
-        return leaves
+    def _next_births(self, count: int) -> NDArray[np.int64]:
+        return np.arange(self._keys.next_birth, self._keys.next_birth + count)
 
     def _begin(self, X: Any, keys: Any, sample_weight: Any) -> NDArray[np.int32]:
         """Leaves for all points of a new hierarchy, which hang nowhere yet."""
@@ -513,8 +552,9 @@ class Hierarchy(HierarchyReader):
         if len(points) == 0:
             return np.empty(0, np.int32)
         coordinates = self._live.scheme.coordinates(points)
+        self._live.check_range(coordinates, weights)
         self._live = self._live_for(points)
-        leaves = self._add_leaves(self._live, points, coordinates, weights)
+        leaves = self._live.add_leaves(points, coordinates, weights, self._next_births(len(points)))
         self._keys.add(chosen, leaves)
         return leaves
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
@@ -130,8 +129,8 @@ def as_keys(keys: Any) -> list[Hashable]:
     except TypeError as error:
         raise InvalidKeyError(f"keys must be hashable, such as numbers, strings or tuples: {error}") from None
     for key in clean:
-        if isinstance(key, float) and math.isnan(key):
-            raise InvalidKeyError("keys must not be NaN: it equals nothing, so it could never be found again")
+        if key != key:
+            raise InvalidKeyError(f"keys must equal themselves; {key!r} does not, so it could never be found again")
     if n_different < len(clean):
         twice = [key for key, count in Counter(clean).items() if count > 1]
         raise DuplicateKeyError(f"keys must differ; given more than once: {listed(twice)}")

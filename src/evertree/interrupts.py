@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from signal import SIGINT, default_int_handler, raise_signal
-from types import FrameType, TracebackType
+from types import FrameType
 
 try:  # the functions behind those of `signal`, which look for an enum that a handler might be, at 3 µs a call
     from _signal import getsignal, signal  # type: ignore[import-not-found]
@@ -39,10 +39,8 @@ class Uninterrupted:
                 signal(SIGINT, self._note)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._holds:
             signal(SIGINT, self._before)
-            if self._has_come and error is None:
+            if self._has_come:
                 raise_signal(SIGINT)

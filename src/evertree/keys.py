@@ -175,15 +175,19 @@ class KeyTable:
         slot = int(np.searchsorted(self._numbers[: self._n_slots], number))
         return int(self._leaves[slot]) if slot < self._n_slots and self._numbers[slot] == number else NULL
 
-    def _append(self, numbers: NDArray[np.int64], leaves: NDArray[np.int32]) -> None:
-        needed = self._n_slots + leaves.size
-        if needed > self._numbers.size:
+    def reserve(self, count: int) -> None:
+        """Make room for numbered keys, so that adding them cannot fail."""
+        needed = self._n_slots + count
+        if self._leaf_of is None and needed > self._numbers.size:
             room = max(needed, self._numbers.size + self._numbers.size // 2)
-            for name in ("_numbers", "_leaves"):
-                old = getattr(self, name)
-                new = np.empty(room, old.dtype)
-                new[: self._n_slots] = old[: self._n_slots]
-                setattr(self, name, new)
+            numbers, leaves = np.empty(room, np.int64), np.empty(room, np.int32)
+            numbers[: self._n_slots] = self._numbers[: self._n_slots]
+            leaves[: self._n_slots] = self._leaves[: self._n_slots]
+            self._numbers, self._leaves = numbers, leaves
+
+    def _append(self, numbers: NDArray[np.int64], leaves: NDArray[np.int32]) -> None:
+        self.reserve(leaves.size)
+        needed = self._n_slots + leaves.size
         self._numbers[self._n_slots : needed] = numbers
         self._leaves[self._n_slots : needed] = leaves
         self._n_slots = needed
@@ -205,8 +209,8 @@ class KeyTable:
 
 
 def _whole_part(key: Hashable) -> int:
-    """The largest whole number up to a key, -1 for a key that is no number."""
-    if isinstance(key, (Real, Decimal)) and math.isfinite(key):
+    """The largest whole number up to a key, -1 for a key that is no number, or one that counting never reaches."""
+    if isinstance(key, (Real, Decimal)) and -1 < key < 2**62:
         return math.floor(key)
     return -1
 

@@ -127,7 +127,8 @@ class Scheme:
                     f"metric_params['VI'] must be {points.shape[1]} × {points.shape[1]}, as the points have "
                     f"{points.shape[1]} columns; it is {self.matrix.shape[0]} × {self.matrix.shape[1]}"
                 )
-            whitened = points.astype(np.float64) @ self._root
+            # Not a matrix product: its last bits depend on how many points come together.
+            whitened = np.einsum("ij,jk->ik", points.astype(np.float64), self._root)
             if not np.all(np.abs(whitened) <= largest_value(points.dtype)):
                 raise MagnitudeError(
                     "metric='mahalanobis': the points times a square root of VI exceed "
@@ -195,9 +196,12 @@ def _mahalanobis_matrix(metric: str, metric_params: Mapping[str, Any] | None) ->
             + (f"it has {listed(params)}" if params else "it has none")
         )
     try:
-        matrix = np.array(params["VI"], dtype=np.float64)
+        given = np.asarray(params["VI"])
+        matrix = given.real.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"metric_params['VI'] must be a matrix of numbers: {error}") from None
+    if given.dtype.kind == "c":
+        raise ParameterError("metric_params['VI'] must be real; it is complex")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
         raise DimensionError(f"metric_params['VI'] must be a square matrix; its shape is {matrix.shape}")
     if not np.all(np.isfinite(matrix)):

@@ -46,6 +46,7 @@ def cophenetic_correlation(h: Hierarchy, diagonal: bool = False) -> float:
     weight, n_terms = (2.0, float(n * n)) if diagonal else (1.0, float(d.size))
     if n_terms == 0:
         return float("nan")
+    d, u = d / (d.max() or 1.0), u / (u.max() or 1.0)  # so that squares neither overflow nor vanish
     d_mean, u_mean = weight * d.sum() / n_terms, weight * u.sum() / n_terms
     n_zeros = n_terms - weight * d.size
     d, u = d - d_mean, u - u_mean
@@ -88,7 +89,8 @@ def dendrogram_purity(h: Hierarchy, labels: Any) -> float:
     classes: NDArray[Any] = np.asarray(labels)
     if classes.shape != (leaves.size,):
         raise DimensionError(f"labels must have shape ({leaves.size},), one for each key; it has {classes.shape}")
-    return views.purity(live, leaves, np.unique(classes, return_inverse=True)[1])
+    number: dict[Any, int] = {}
+    return views.purity(live, leaves, np.array([number.setdefault(c, len(number)) for c in classes.tolist()]))
 
 
 def tree_value(h: Hierarchy) -> float:

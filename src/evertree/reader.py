@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.columns import NULL
-from evertree.errors import EmptyHierarchyError, ParameterError, UnknownNodeError
+from evertree.errors import EmptyHierarchyError, InvariantError, ParameterError, UnknownNodeError
 from evertree.keys import KeyTable
 from evertree.tree import LiveTree, invariants, views
 
@@ -303,10 +303,14 @@ class HierarchyReader:
         >>> keys = h.insert([[0.0], [5.0], [1.0]])
         >>> h.validate()
         """
-        invariants.check_shape(self._live)
-        invariants.check_worklist(self._live)
-        invariants.check_statistics(self._live)
-        invariants.check_keys(self._live, self._keys.leaves())
+        try:
+            invariants.check_shape(self._live)
+            invariants.check_worklist(self._live)
+            invariants.check_points(self._live)
+            invariants.check_statistics(self._live)
+            invariants.check_keys(self._live, self._keys.leaves())
+        except InvariantError as error:
+            raise InvariantError(f"{error}: a bug in evertree, please report it") from None
 
     def _known_node(self, node: Any) -> int:
         if isinstance(node, numbers.Integral) and not isinstance(node, bool):

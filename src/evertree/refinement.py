@@ -24,12 +24,16 @@ class Report:
         Nearest neighbour interchanges made.
     checks : int
         Nodes at which homogeneity was checked.
+    grafts : int
+        Subtrees cut off and attached elsewhere: none, as the goal ``"homogeneous"`` takes moves only.
     seconds : float
         Time taken.
     pending : int
         Nodes that are still to be checked.
     homogeneous : bool
         Whether the tree is known to be homogeneous: no checks are left.
+    stable : bool
+        Whether the tree is known to be stable: never, as this is not looked for with the goal ``"homogeneous"``.
     stopped_by : str or None
         ``"homogeneous"``, ``"moves"`` or ``"seconds"``; ``"guard"`` if rounding made moves go round in circles, so
         that the tolerance had to be widened; None while the refinement is still going on.
@@ -41,7 +45,7 @@ class Report:
     >>> h.refine(moves=3).stopped_by
     'moves'
     >>> h.refine()
-    Report(moves=..., checks=..., seconds=..., pending=0, homogeneous=True, stopped_by='homogeneous')
+    Report(moves=..., checks=..., seconds=..., pending=0, homogeneous=True, stopped_by='homogeneous', ...)
     """
 
     moves: int
@@ -50,6 +54,8 @@ class Report:
     pending: int
     homogeneous: bool
     stopped_by: str | None
+    grafts: int = 0
+    stable: bool = False
 
 
 def run(

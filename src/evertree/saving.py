@@ -60,7 +60,10 @@ def load(path: str | os.PathLike[str]) -> tuple[LiveTree, KeyTable, dict[str, An
         )
         invariants.check_shape(live)
         invariants.check_worklist(live)
+        invariants.check_points(live)
         invariants.check_keys(live, keys.leaves())
+        if keys.next_birth <= live.tree.birth[keys.leaves()].max(initial=-1):
+            raise CorruptFileError("a point is younger than the next one")
         live.warm_up()
         options = {"goal": as_choice("goal", header["goal"], GOALS), "seed": as_whole_number("seed", header["seed"])}
     except (EvertreeError, LookupError, TypeError, ValueError) as error:

@@ -5,18 +5,12 @@ Which linkage it is shows in the class of a tag (`evertree.linkages`), when a ke
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 from numba.extending import overload
 
 from evertree.columns import NULL
 from evertree.kernels.compile import inline
-from evertree.kernels.statistics import sq_dist, sq_norm
+from evertree.kernels.statistics import sq_dist, sq_dist_error
 from evertree.linkages import Average, Ward
-
-#: How many units in the last place a mean may be off, relative to its length.
-ULPS_OF_MEANS = 4.0
 
 
 @inline
@@ -73,18 +67,6 @@ def _compiled_distance_factor(linkage, tree, u, v):
 
 
 @inline
-def rounding_error(linkage, tree, value, u, v):
-    """How far rounding may have moved `value` = ζ(u, v). O(m); reads rows `u` and `v` only.
-
-    If the distance d between two means is off by δ, its square is off by 2 d δ + δ².
-    """
-    factor = distance_factor(linkage, tree, u, v)
-    lengths = math.sqrt(sq_norm(tree.mean, u)) + math.sqrt(sq_norm(tree.mean, v))
-    delta = ULPS_OF_MEANS * np.finfo(tree.mean.dtype).eps * lengths
-    return 2.0 * math.sqrt(value) * math.sqrt(factor) * delta + factor * delta * delta
-
-
-@inline
 def exceeds(linkage, tree, tolerance, larger, a, b, smaller, c, d):
     """Whether ζ(a, b) = `larger` is above ζ(c, d) = `smaller` by more than the tolerance, and by more than rounding.
 
@@ -93,7 +75,8 @@ def exceeds(linkage, tree, tolerance, larger, a, b, smaller, c, d):
     """
     if not smaller < larger - tolerance * larger:
         return False
-    margin = rounding_error(linkage, tree, larger, a, b) + rounding_error(linkage, tree, smaller, c, d)
+    margin = distance_factor(linkage, tree, a, b) * sq_dist_error(tree.mean, a, b)
+    margin += distance_factor(linkage, tree, c, d) * sq_dist_error(tree.mean, c, d)
     return smaller < larger - tolerance / linkage.tolerance * margin
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from evertree.kernels.compile import inline, inline_sum, kernel
 from evertree.kernels.topology import is_leaf
+
+#: How many units in the last place a mean may be off. All arithmetic is in float64, also on float32 data.
+ULPS_OF_MEANS = 4.0
 
 
 @inline_sum
@@ -11,17 +16,25 @@ def sq_dist(mean, u, v):
     """Squared Euclidean distance between the means of `u` and `v`. O(m); reads two rows."""
     total = 0.0
     for k in range(mean.shape[1]):
-        difference = float(mean[u, k]) - float(mean[v, k])
+        difference = np.float64(mean[u, k]) - np.float64(mean[v, k])
         total += difference * difference
     return total
 
 
 @inline_sum
-def sq_norm(mean, u):
-    """Squared length of the mean of `u`. O(m); reads one row."""
+def sq_dist_error(mean, u, v):
+    """How far rounding may have moved `sq_dist`. O(m); reads two rows.
+
+    A mean is exact to some units in the last place of each coordinate. Where a difference d is off by δ, its square is
+    off by up to 2 d δ + δ². A column in which both means are equal adds nothing, however large its values are.
+    """
+    ulps = ULPS_OF_MEANS * np.float64(np.finfo(mean.dtype).eps)
     total = 0.0
     for k in range(mean.shape[1]):
-        total += float(mean[u, k]) * float(mean[u, k])
+        x, y = np.float64(mean[u, k]), np.float64(mean[v, k])
+        if x != y:
+            delta = ulps * (abs(x) + abs(y))
+            total += (2.0 * abs(x - y) + delta) * delta
     return total
 
 
@@ -33,8 +46,8 @@ def merge_means(mean, u, a, b, share):
     """
     total = 0.0
     for k in range(mean.shape[1]):
-        difference = float(mean[b, k]) - float(mean[a, k])
-        mean[u, k] = float(mean[a, k]) + share * difference
+        difference = np.float64(mean[b, k]) - np.float64(mean[a, k])
+        mean[u, k] = np.float64(mean[a, k]) + share * difference
         total += difference * difference
     return total
 

@@ -10,7 +10,8 @@ from evertree.kernels.topology import is_leaf
 def postorder(tree, root, nodes):
     """Fill `nodes` with `root` and all below it, children first; return how many there are. O(their number).
 
-    Left comes before right, so the leaves below any node stand side by side. It stops where `nodes` is full.
+    The child with the older point comes first, and the leaves below any node stand side by side. It stops where `nodes`
+    is full.
     """
     count = 0
     end = tree.parent[root]
@@ -18,10 +19,13 @@ def postorder(tree, root, nodes):
     came_from = end
     while u != end and count < nodes.size:
         p = tree.parent[u]
+        older, younger = tree.left[u], tree.right[u]
+        if not is_leaf(u) and tree.birth[older] > tree.birth[younger]:
+            older, younger = younger, older
         if not is_leaf(u) and came_from == p:
-            u, came_from = tree.left[u], u
-        elif not is_leaf(u) and came_from == tree.left[u]:
-            u, came_from = tree.right[u], u
+            u, came_from = older, u
+        elif not is_leaf(u) and came_from == older:
+            u, came_from = younger, u
         else:
             nodes[count] = u
             count += 1
@@ -43,5 +47,5 @@ def find_spans(tree, nodes, leaves, first, stop):
             first[u] = count
             count += 1
         else:
-            first[u] = first[tree.left[u]]
+            first[u] = min(first[tree.left[u]], first[tree.right[u]])
         stop[u] = count

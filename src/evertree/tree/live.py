@@ -25,11 +25,14 @@ from evertree.columns import (
     Worklist,
     new_columns,
 )
-from evertree.errors import DimensionError
-from evertree.linkages import Average, Scheme, Ward
+from evertree.errors import DimensionError, MagnitudeError
+from evertree.linkages import LARGEST, Average, Scheme, Ward
 
 #: Nodes are numbered in 32 bits, two for each point.
 MOST_POINTS = int(np.iinfo(np.int32).max) // 2
+
+#: A total weight up to this, divided by the number of columns, overflows with no value that is accepted.
+SAFE_WEIGHT = float(np.finfo(np.float64).max) / 4 / LARGEST**2
 
 #: Moves before the guard widens the tolerance: this many for each point, and some more for small trees.
 QUOTA_PER_POINT = 10_000
@@ -55,6 +58,8 @@ class LiveTree:
         self.work.state[QUOTA] = SMALLEST_QUOTA
         #: The points as they were given, by row, where they differ from the coordinates in ``tree.mean``.
         self.kept: NDArray[Any] | None = np.empty((0, n_columns), dtype) if scheme.changes_points else None
+        #: The largest coordinate of the points, or an earlier one; None as long as it does not matter.
+        self._largest: float | None = None
 
     @classmethod
     def of_columns(cls, scheme: Scheme, tree: Tree, work: Worklist, kept: NDArray[Any] | None) -> LiveTree:
@@ -177,14 +182,35 @@ class LiveTree:
             new_kept[: used // 2] = kept[: used // 2]
         self.tree, self.work, self.kept = new_tree, new_work, new_kept
 
+    def check_range(self, coordinates: NDArray[Any], weights: NDArray[np.float64]) -> None:
+        """Refuse points with which a linkage value could overflow."""
+        total = float(weights.sum()) + (0.0 if self.root == NULL else float(self.tree.size[self.root]))
+        if total * coordinates.shape[1] <= SAFE_WEIGHT:
+            return
+        if self._largest is None:
+            nodes = self.nodes()
+            self._largest = _largest_of(self.tree.mean[nodes[nodes % 2 == 0]])
+        self._largest = _checked_largest(total, max(self._largest, _largest_of(coordinates)), coordinates.shape[1])
+
     def warm_up(self) -> None:
         """Compile, or load from disk, what refinement needs, so that a deadline set later can be kept."""
         self.homogenise(0, 0)
 
-    def new_leaves(self, count: int) -> NDArray[np.int32]:
-        """Leaves for `count` points, for which there is room. They hang nowhere yet."""
-        leaves = np.empty(count, np.int32)
+    def add_leaves(
+        self,
+        points: NDArray[Any],
+        coordinates: NDArray[Any],
+        weights: NDArray[np.float64],
+        births: NDArray[np.int64],
+    ) -> NDArray[np.int32]:
+        """New leaves for points, for which there is room. They hang nowhere yet."""
+        leaves = np.empty(len(points), np.int32)
         kernels.topology.allocate_leaves(self.tree, leaves)
+        try:
+            self.fill(leaves, points, coordinates, weights, births)
+        except BaseException:
+            self.release(leaves)
+            raise
         return leaves
 
     def fill(
@@ -220,27 +246,44 @@ class LiveTree:
         """Refine (`tab.OHC`) within limits."""
         kernels.homogenise.homogenise(self.tree, self.work, self.tag, max_checks, max_moves)
 
-    def rebuild(self) -> None:
+    def rebuild(self, nodes: NDArray[np.int32] | None = None) -> None:
         """Compute all statistics from the leaves in one pass, and note every node for a check. O(n m)."""
-        nodes = self.nodes()
+        order = self.nodes() if nodes is None else nodes
         self.work.state[GUARDED] = 0
-        if nodes.size:
-            kernels.statistics.merge_all(self.tree, nodes)
-            kernels.worklist.push_bottom_up(self.work, nodes)
+        kernels.statistics.merge_all(self.tree, order)
+        kernels.worklist.push_bottom_up(self.work, order)
         self.warm_up()
 
     def set_scheme(self, scheme: Scheme) -> None:
         """Keep the tree, and compute its statistics for another linkage or metric. O(n m)."""
-        leaves = 2 * np.flatnonzero(self.tree.parent[: 2 * self.tree.state[LEAF_TOP] : 2] >= NULL).astype(np.int32)
+        nodes = self.nodes()
+        leaves = nodes[nodes % 2 == 0]
         points = self.points(leaves)
-        coordinates = scheme.coordinates(points)  # it may refuse them: nothing has changed so far
+        coordinates = scheme.coordinates(points)
+        _checked_largest(float(self.tree.size[leaves].sum()), _largest_of(coordinates), self.n_columns)
         kept = np.empty((self.capacity, self.n_columns), self.dtype) if scheme.changes_points else None
         if kept is not None:
             kept[leaves >> 1] = points
-        self.scheme, self.kept = scheme, kept
+        # Nothing has changed so far, and from here on nothing is refused.
+        self.scheme, self.kept, self._largest = scheme, kept, None
         self.tree.mean[leaves] = coordinates
-        self.rebuild()
+        self.rebuild(nodes)
 
 
 def _n_used(tree: Tree) -> int:
     return 2 * max(int(tree.state[LEAF_TOP]), int(tree.state[INNER_TOP]))
+
+
+def _largest_of(coordinates: NDArray[Any]) -> float:
+    return float(np.abs(coordinates).max(initial=0.0))
+
+
+def _checked_largest(total_weight: float, largest: float, n_columns: int) -> float:
+    """The largest coordinate, unless the total weight times its square overflows."""
+    limit = np.sqrt(np.finfo(np.float64).max / 4 / n_columns / total_weight) if total_weight else np.inf
+    if largest > limit:
+        raise MagnitudeError(
+            f"a total weight of {total_weight:.3g} times the squares of values up to {largest:.3g} overflows: "
+            f"scale X to at most {limit:.3g}, or sample_weight down"
+        )
+    return largest
