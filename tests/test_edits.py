@@ -10,7 +10,7 @@ import pytest
 
 import naive
 from evertree import Hierarchy, agglomerate, hierarchy, kernels
-from evertree.interrupts import Uninterrupted
+from evertree.atomic import Uninterrupted
 from evertree.tree import LiveTree
 from helpers import (
     SCHEMES,

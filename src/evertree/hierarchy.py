@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import threading
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evertree import refinement, saving
+from evertree.atomic import Uninterrupted, one_at_a_time
 from evertree.errors import DimensionError, ParameterError
 from evertree.inputs import GOALS, as_choice, as_keys, as_points, as_seconds, as_weights, as_whole_number
-from evertree.interrupts import Uninterrupted
 from evertree.keys import KeyTable
 from evertree.linkages import Scheme
 from evertree.reader import HierarchyReader
@@ -25,21 +24,6 @@ from evertree.tree import LiveTree, starting
 _UNDOABLE = 10_000
 #: Points that are inserted between two looks at whether Ctrl-C has come.
 _PART = 4_096
-
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-
-def _one_at_a_time(verb: Callable[Concatenate[Hierarchy, _P], _R]) -> Callable[Concatenate[Hierarchy, _P], _R]:
-    """Let the verbs of one hierarchy wait for each other where threads share it."""
-
-    @functools.wraps(verb)
-    def waiting(self: Hierarchy, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        with self._lock:
-            return verb(self, *args, **kwargs)
-
-    return waiting  # type: ignore[return-value]
 
 
 class Hierarchy(HierarchyReader):
@@ -181,93 +165,7 @@ class Hierarchy(HierarchyReader):
         h._live.rebuild()
         return h
 
-    @property
-    def goal(self) -> str:
-        """What the tree is after every edit.
-
-        Examples
-        --------
-        >>> et.Hierarchy().goal
-        'homogeneous'
-        """
-        return self._goal
-
-    @property
-    def seed(self) -> int:
-        """The seed of random choices.
-
-        Examples
-        --------
-        >>> et.Hierarchy(seed=3).seed
-        3
-        """
-        return self._seed
-
-    @property
-    def linkage(self) -> str:
-        """The linkage. See `set_linkage`.
-
-        Examples
-        --------
-        >>> et.Hierarchy().linkage
-        'ward'
-        """
-        return self._live.scheme.linkage.name
-
-    @property
-    def metric(self) -> str:
-        """The metric. See `set_metric`.
-
-        Examples
-        --------
-        >>> et.Hierarchy().metric
-        'euclidean'
-        """
-        return self._live.scheme.metric
-
-    @property
-    def metric_params(self) -> dict[str, Any] | None:
-        """The parameters of the metric, None where it has none.
-
-        Examples
-        --------
-        >>> h = et.Hierarchy("ward", "mahalanobis", metric_params={"VI": np.diag([1.0, 4.0])})
-        >>> h.metric_params
-        {'VI': array([[1., 0.],
-               [0., 4.]])}
-        """
-        return self._live.scheme.metric_params
-
-    @property
-    def n_moves(self) -> int:
-        """Moves that edits and refinements have made so far.
-
-        Examples
-        --------
-        >>> h = et.Hierarchy()
-        >>> keys = h.insert([[0.0], [5.0], [1.0]])
-        >>> h.n_moves
-        0
-        """
-        return self._live.n_moves
-
-    @property
-    def n_bytes(self) -> int:
-        """Memory in use by the points, the tree and its worklist.
-
-        Keys that the user chose are not counted, and neither is room to grow, which the system does not provide before
-        it is used.
-
-        Examples
-        --------
-        >>> h = et.Hierarchy()
-        >>> keys = h.insert(np.random.default_rng(0).normal(size=(1000, 16)))
-        >>> h.n_bytes // 1000  # 256 of them are the points and the means of clusters
-        356
-        """
-        return self._live.n_bytes + self._keys.n_bytes
-
-    @_one_at_a_time
+    @one_at_a_time
     def insert(self, X: Any, keys: Any = None, sample_weight: Any = None) -> list[Hashable]:
         """Add points, one after the other. All of them, or on an error none.
 
@@ -313,7 +211,7 @@ class Hierarchy(HierarchyReader):
             self._live = live
             return self._keys.add(chosen, leaves)
 
-    @_one_at_a_time
+    @one_at_a_time
     def remove(self, keys: Any) -> None:
         """Delete points by key. All of them, or on an error none.
 
@@ -338,7 +236,7 @@ class Hierarchy(HierarchyReader):
             self._live.release(leaves)
             self._keys.discard(gone)
 
-    @_one_at_a_time
+    @one_at_a_time
     def update(self, keys: Any, X: Any, sample_weight: Any = None) -> None:
         """Give live points new values. All of them, or on an error none.
 
@@ -377,7 +275,7 @@ class Hierarchy(HierarchyReader):
             self._live.fill(leaves, points, coordinates, weights, births)
             self._live.insert(leaves)
 
-    @_one_at_a_time
+    @one_at_a_time
     def refine(
         self,
         seconds: float | None = None,
@@ -420,7 +318,7 @@ class Hierarchy(HierarchyReader):
             raise ParameterError(f"progress must be None or callable; it is {progress!r}")
         return refinement.run(self._live, budget, max_moves, progress)
 
-    @_one_at_a_time
+    @one_at_a_time
     def set_linkage(
         self, linkage: str, metric: str | None = None, metric_params: Mapping[str, Any] | None = None
     ) -> Report:
@@ -443,7 +341,7 @@ class Hierarchy(HierarchyReader):
             return self._set_scheme(Scheme(linkage, self.metric, metric_params or self.metric_params))
         return self._set_scheme(Scheme(linkage, metric, metric_params))
 
-    @_one_at_a_time
+    @one_at_a_time
     def set_metric(self, metric: str, metric_params: Mapping[str, Any] | None = None) -> Report:
         """Change the metric, or its parameters. The tree is kept, and refined from where it is.
 
@@ -461,7 +359,7 @@ class Hierarchy(HierarchyReader):
         """
         return self._set_scheme(Scheme(self.linkage, metric, metric_params))
 
-    @_one_at_a_time
+    @one_at_a_time
     def copy(self) -> Hierarchy:
         """A hierarchy that shares nothing with this one.
 
@@ -476,7 +374,7 @@ class Hierarchy(HierarchyReader):
         """
         return self._assembled(self.goal, self.seed, self._live.copy(), self._keys.copy())
 
-    @_one_at_a_time
+    @one_at_a_time
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the hierarchy to a file that `evertree.load` reads: versioned, checked, without pickle.
 
@@ -519,7 +417,7 @@ class Hierarchy(HierarchyReader):
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Hierarchy._assembled, (self._goal, self._seed, self._live, self._keys)
+        return type(self)._assembled, (self._goal, self._seed, self._live, self._keys)
 
     def _new_keys(self, keys: Any, count: int) -> list[Hashable] | None:
         if keys is None:

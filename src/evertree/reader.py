@@ -19,6 +19,8 @@ from evertree.tree import LiveTree, invariants, views
 class HierarchyReader:
     """What can be read from a hierarchy. Nodes are numbers, valid until the next edit or ``refine``."""
 
+    _goal: str
+    _seed: int
     _live: LiveTree
     _keys: KeyTable
 
@@ -54,6 +56,92 @@ class HierarchyReader:
                [0., 2.]])
         """
         return np.array(self._live.points(self._keys.leaves()))
+
+    @property
+    def goal(self) -> str:
+        """What the tree is after every edit.
+
+        Examples
+        --------
+        >>> et.Hierarchy().goal
+        'homogeneous'
+        """
+        return self._goal
+
+    @property
+    def seed(self) -> int:
+        """The seed of random choices.
+
+        Examples
+        --------
+        >>> et.Hierarchy(seed=3).seed
+        3
+        """
+        return self._seed
+
+    @property
+    def linkage(self) -> str:
+        """The linkage. See `set_linkage`.
+
+        Examples
+        --------
+        >>> et.Hierarchy().linkage
+        'ward'
+        """
+        return self._live.scheme.linkage.name
+
+    @property
+    def metric(self) -> str:
+        """The metric. See `set_metric`.
+
+        Examples
+        --------
+        >>> et.Hierarchy().metric
+        'euclidean'
+        """
+        return self._live.scheme.metric
+
+    @property
+    def metric_params(self) -> dict[str, Any] | None:
+        """The parameters of the metric, None where it has none.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy("ward", "mahalanobis", metric_params={"VI": np.diag([1.0, 4.0])})
+        >>> h.metric_params
+        {'VI': array([[1., 0.],
+               [0., 4.]])}
+        """
+        return self._live.scheme.metric_params
+
+    @property
+    def n_moves(self) -> int:
+        """Moves that edits and refinements have made so far.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> h.n_moves
+        0
+        """
+        return self._live.n_moves
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory in use by the points, the tree and its worklist.
+
+        Keys that the user chose are not counted, and neither is room to grow, which the system does not provide before
+        it is used.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert(np.random.default_rng(0).normal(size=(1000, 16)))
+        >>> h.n_bytes // 1000  # 256 of them are the points and the means of clusters
+        356
+        """
+        return self._live.n_bytes + self._keys.n_bytes
 
     @property
     def root(self) -> int:

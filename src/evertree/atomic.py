@@ -1,15 +1,34 @@
-"""Ctrl-C may come at any moment; an edit must happen wholly or not at all."""
+"""Ctrl-C and other threads may come at any moment: an edit happens wholly or not at all, and one at a time."""
 
 from __future__ import annotations
 
+import functools
 import threading
+from collections.abc import Callable
 from signal import SIGINT, default_int_handler, raise_signal
 from types import FrameType
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 try:  # the functions behind those of `signal`, which look for an enum that a handler might be, at 3 µs a call
     from _signal import getsignal, signal  # type: ignore[import-not-found]
 except ImportError:
     from signal import getsignal, signal
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_S = TypeVar("_S", bound=Any)
+
+
+def one_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
+    """Let the verbs of one object, which has a lock, wait for each other where threads share it."""
+
+    @functools.wraps(verb)
+    def waiting(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with self._lock:
+            return verb(self, *args, **kwargs)
+
+    return waiting
 
 
 class Uninterrupted:
