@@ -281,11 +281,8 @@ class HierarchyReader:
         >>> [h.members(node) for node in h.violations()]
         [[0, 2]]
         """
-        nodes = self._live.nodes()
-        found = np.empty_like(nodes)
-        if nodes.size < 3:
-            return found[:0]
-        return found[: kernels.scan.find_violations(self._live.tree, self._live.tag, nodes, found)]
+        found = np.empty(len(self), np.int32)
+        return found[: kernels.scan.find_violations(self._live.tree, self._live.tag, found)]
 
     def is_monotone(self) -> bool:
         """Whether no node is lower than its child. Scans the whole tree.
@@ -297,10 +294,8 @@ class HierarchyReader:
         >>> h.is_monotone()
         True
         """
-        nodes = self._live.nodes()
-        if nodes.size < 3:
-            return True
-        return int(kernels.scan.find_inversions(self._live.tree, self._live.tag, nodes, np.empty_like(nodes))) == 0
+        found = np.empty(len(self), np.int32)
+        return int(kernels.scan.find_inversions(self._live.tree, self._live.tag, found)) == 0
 
     def linkage_matrix(self) -> NDArray[np.float64]:
         """The tree as SciPy's matrix Z: leaf i is ``keys()[i]``, and the heights are finite and monotone.
