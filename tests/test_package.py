@@ -172,6 +172,19 @@ def test_public_names_are_documented(name, thing):
         assert ">>> " in thing.__doc__, name
 
 
+@pytest.mark.slow
+def test_readme_runs(tmp_path, monkeypatch, capsys):
+    """Its Python examples, one after the other, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text(), flags=re.DOTALL)
+    assert len(examples) == 2
+    names: dict = {}
+    for example in examples:
+        exec(example, names)
+    assert names["h"].is_homogeneous()
+    assert "Report(moves=" in capsys.readouterr().out
+
+
 PAPER = (PROJECT / "docs" / "paper.md").read_text()
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAPER.splitlines() if line.startswith("| `")]
 
