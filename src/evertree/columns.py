@@ -79,7 +79,11 @@ class Worklist(NamedTuple):
 
 
 def new_columns(capacity: int, n_columns: int, dtype: np.dtype[Any]) -> tuple[Tree, Worklist]:
-    """An empty tree with room for so many nodes, and its worklist."""
+    """An empty tree with room for so many nodes, and its worklist.
+
+    There is always room for two: a view of less counts as contiguous, and kernels would be compiled for it separately.
+    """
+    capacity = max(capacity, 2)
     node = np.zeros(capacity, NODE)
     tree_state = np.zeros(N_TREE_STATE, np.int64)
     tree_state[[ROOT, FREE_LEAF, FREE_INNER]] = NULL

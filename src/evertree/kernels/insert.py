@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from evertree.columns import N_POINTS, NULL, ROOT, UNLIMITED
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.homogenise import homogenise
@@ -18,7 +20,7 @@ def find_place(tree, linkage, i):
     """
     k = tree.state[ROOT]
     while not is_leaf(k):
-        near = nearer_child(linkage, tree, linkage.tolerance, tree.left[k], tree.right[k], i)
+        near = nearer_child(linkage, tree, linkage.tolerance, tree.left[k], tree.right[k], np.int64(i))
         if near == NULL:
             break
         k = near
@@ -45,4 +47,5 @@ def insert_leaves(tree, work, linkage, leaves):
     """Insert `leaves` one after the other, making the tree homogeneous after each."""
     for i in leaves:
         insert_leaf(tree, work, linkage, i)
-        homogenise(tree, work, linkage, UNLIMITED, UNLIMITED)
+        # As int64, or literals would have it compiled once more.
+        homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))
