@@ -75,9 +75,11 @@ def hierarchy_of(
 
 
 def fingerprint(h: Hierarchy) -> list:
-    """Everything that `h` is, to the last bit."""
-    columns = [column.tobytes() for column in (*h._live.tree, *h._live.work)]
-    kept = None if h._live.kept is None else h._live.kept.tobytes()
+    """Everything that `h` is, to the last bit; what was never used may hold anything."""
+    live = h._live
+    columns = [column[: live.n_used].tobytes() for column in (*live.tree[:-1], live.work.mark)]
+    columns += [live.work.stack[: live.n_pending].tobytes(), live.tree.state.tobytes(), live.work.state.tobytes()]
+    kept = None if live.kept is None else live.kept[: live.n_used // 2].tobytes()
     return [columns, kept, h.keys(), h.linkage, h.metric, h.goal, h._keys.next_birth, h._keys.next_number]
 
 

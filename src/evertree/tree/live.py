@@ -57,7 +57,7 @@ class LiveTree:
         self.tree, self.work = new_columns(0, n_columns, dtype)
         self.work.state[QUOTA] = SMALLEST_QUOTA
         #: The points as they were given, by row, where they differ from the coordinates in ``tree.mean``.
-        self.kept: NDArray[Any] | None = np.empty((0, n_columns), dtype) if scheme.changes_points else None
+        self.kept: NDArray[Any] | None = _no_points(self.tree) if scheme.changes_points else None
         #: The largest coordinate of the points, or an earlier one; None as long as it does not matter.
         self._largest: float | None = None
 
@@ -170,7 +170,7 @@ class LiveTree:
     def _lay_out(self, rows: int, tree: Tree, work: Worklist, kept: NDArray[Any] | None) -> None:
         """Take new columns with room for so many points, and copy what is in use of the given ones into them."""
         new_tree, new_work = new_columns(2 * rows, tree.mean.shape[1], tree.mean.dtype)
-        new_kept = None if kept is None else np.empty((rows, tree.mean.shape[1]), tree.mean.dtype)
+        new_kept = None if kept is None else _no_points(new_tree)
         new_tree.state[:], new_work.state[:] = tree.state, work.state
         new_work.state[QUOTA] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
         used = _n_used(tree)
@@ -261,13 +261,18 @@ class LiveTree:
         points = self.points(leaves)
         coordinates = scheme.coordinates(points)
         _checked_largest(float(self.tree.size[leaves].sum()), _largest_of(coordinates), self.n_columns)
-        kept = np.empty((self.capacity, self.n_columns), self.dtype) if scheme.changes_points else None
+        kept = _no_points(self.tree) if scheme.changes_points else None
         if kept is not None:
             kept[leaves >> 1] = points
         # Nothing has changed so far, and from here on nothing is refused.
         self.scheme, self.kept, self._largest = scheme, kept, None
         self.tree.mean[leaves] = coordinates
         self.rebuild(nodes)
+
+
+def _no_points(tree: Tree) -> NDArray[Any]:
+    """Room for as many points as the tree has room for leaves."""
+    return np.empty((tree.parent.size // 2, tree.mean.shape[1]), tree.mean.dtype)
 
 
 def _n_used(tree: Tree) -> int:
