@@ -55,7 +55,7 @@ class LiveTree:
     def __init__(self, scheme: Scheme, n_columns: int, dtype: np.dtype[Any]) -> None:
         self.scheme = scheme
         self.tree, self.work = new_columns(0, n_columns, dtype)
-        self.work.state[QUOTA] = SMALLEST_QUOTA
+        self.work.state[QUOTA] = _quota(self.tree)
         #: The points as they were given, by row, where they differ from the coordinates in ``tree.mean``.
         self.kept: NDArray[Any] | None = _no_points(self.tree) if scheme.changes_points else None
         #: The largest coordinate of the points, or an earlier one; None as long as it does not matter.
@@ -172,7 +172,7 @@ class LiveTree:
         new_tree, new_work = new_columns(2 * rows, tree.mean.shape[1], tree.mean.dtype)
         new_kept = None if kept is None else _no_points(new_tree)
         new_tree.state[:], new_work.state[:] = tree.state, work.state
-        new_work.state[QUOTA] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
+        new_work.state[QUOTA] = _quota(new_tree)
         used = _n_used(tree)
         old_columns: list[NDArray[Any]] = [*tree[:-1], *work[:-1]]
         columns: list[NDArray[Any]] = [*new_tree[:-1], *new_work[:-1]]
@@ -273,6 +273,10 @@ class LiveTree:
 def _no_points(tree: Tree) -> NDArray[Any]:
     """Room for as many points as the tree has room for leaves."""
     return np.empty((tree.parent.size // 2, tree.mean.shape[1]), tree.mean.dtype)
+
+
+def _quota(tree: Tree) -> int:
+    return QUOTA_PER_POINT * (tree.parent.size // 2) + SMALLEST_QUOTA
 
 
 def _n_used(tree: Tree) -> int:
