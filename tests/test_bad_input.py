@@ -44,6 +44,7 @@ POINTS = [
         "array of real numbers, a row for each point; it is of type <U1",
     ),
     ([["1", "2", "3"]], errors.NotNumericError, TypeError, "it is of type <U1"),
+    (np.array([["1", 2, 3]], object), errors.NotNumericError, TypeError, "some values are text"),
     ([[object(), 1, 2]], errors.NotNumericError, TypeError, "X must be an array of numbers, a row for each point"),
     (np.zeros((2, 3), "datetime64[D]"), errors.NotNumericError, TypeError, "of type datetime64"),
     (np.ma.masked_equal(np.eye(3), 1), errors.NotFiniteError, ValueError, "some are masked: fill them or drop"),

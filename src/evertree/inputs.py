@@ -60,6 +60,8 @@ def _as_matrix(X: Any) -> NDArray[Any]:
     try:
         points = np.asarray(X)
         if points.dtype.kind == "O" and X is not None:
+            if any(isinstance(value, str) for value in points.flat):
+                raise ValueError("some values are text")  # NumPy would read "1" as a number
             points = points.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise NotNumericError(f"X must be an array of numbers, a row for each point: {error}") from None
@@ -119,7 +121,7 @@ def as_keys(keys: Any) -> list[Hashable]:
         listing = [keys]
     else:
         # Times keep their type: tolist would make them integers.
-        is_time = getattr(getattr(keys, "dtype", None), "kind", "") in "mM"
+        is_time = getattr(getattr(keys, "dtype", None), "kind", None) in ("m", "M")
         listing = keys.tolist() if hasattr(keys, "tolist") and not is_time else list(keys)
     if not isinstance(listing, list):  # an array without dimensions
         listing = [listing]
