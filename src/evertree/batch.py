@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from evertree.errors import ParameterError
 from evertree.hierarchy import Hierarchy
-from evertree.inputs import as_keys, as_points
-from evertree.keys import KeyTable
+from evertree.inputs import as_points
 from evertree.linkages import Scheme
 
 
@@ -44,10 +43,9 @@ def agglomerate(
     if "sample_weight" in options:
         raise ParameterError("agglomerate takes no sample_weight; insert weighted points into a Hierarchy instead")
     points = as_points(X, None, None)
-    Hierarchy(linkage, metric, **options)  # refuses bad options and keys now, before the long work
-    if keys is not None:
-        KeyTable().check_new(as_keys(keys), len(points))
-    scheme = Scheme(linkage, metric, options.get("metric_params"))
+    empty = Hierarchy(linkage, metric, **options)  # refuses bad options and keys now, before the long work
+    empty._new_keys(keys, len(points))
+    scheme = empty._live.scheme
     Z = _batch_linkage(scheme, scheme.coordinates(points).astype(np.float64))
     return Hierarchy.from_linkage(Z, points, linkage, metric, keys=keys, **options)
 

@@ -104,5 +104,6 @@ def _digest_of_text(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _digest(array: NDArray[Any]) -> str:
-    description = f"{array.dtype.str} {array.shape}".encode()
-    return hashlib.sha256(description + np.ascontiguousarray(array).tobytes()).hexdigest()
+    digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
+    digest.update(np.ascontiguousarray(array).data)  # without a copy of a contiguous one
+    return digest.hexdigest()

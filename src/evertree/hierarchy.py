@@ -191,13 +191,10 @@ class Hierarchy(HierarchyReader):
         >>> h.insert([[1.0]], keys=["one"], sample_weight=[2.5])
         ['one']
         """
-        points = as_points(X, self._n_columns, self._dtype)
-        weights = as_weights(sample_weight, len(points))
-        chosen = self._new_keys(keys, len(points))
+        points, weights, chosen = self._checked(X, keys, sample_weight)
         if len(points) == 0:
             return []
-        coordinates = self._live.scheme.coordinates(points)
-        self._live.check_range(coordinates, weights)
+        coordinates = self._coordinates(points, weights)
         with Uninterrupted() as held:
             before = self._undo_copy(len(points))
             live = self._live_for(points)
@@ -267,8 +264,7 @@ class Hierarchy(HierarchyReader):
         weights = tree.size[leaves] if sample_weight is None else as_weights(sample_weight, leaves.size)
         if leaves.size == 0:
             return
-        coordinates = self._live.scheme.coordinates(points)
-        self._live.check_range(coordinates, weights)
+        coordinates = self._coordinates(points, weights)
         births = tree.birth[leaves]
         with Uninterrupted():
             self._live.detach(leaves)
@@ -426,6 +422,19 @@ class Hierarchy(HierarchyReader):
         self._keys.check_new(chosen, count)
         return chosen
 
+    def _checked(
+        self, X: Any, keys: Any, sample_weight: Any
+    ) -> tuple[NDArray[Any], NDArray[np.float64], list[Hashable] | None]:
+        """New points with their weights, and keys where the user chose any."""
+        points = as_points(X, self._n_columns, self._dtype)
+        return points, as_weights(sample_weight, len(points)), self._new_keys(keys, len(points))
+
+    def _coordinates(self, points: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[Any]:
+        """The coordinates of points that may come into the tree with these weights."""
+        coordinates = self._live.scheme.coordinates(points)
+        self._live.check_range(coordinates, weights)
+        return coordinates
+
     def _undo_copy(self, count: int) -> LiveTree | None:
         """The tree as it is, where a batch is so large that a copy costs little beside it."""
         return self._live.copy() if count >= max(len(self), _UNDOABLE) else None
@@ -444,13 +453,10 @@ class Hierarchy(HierarchyReader):
 
     def _begin(self, X: Any, keys: Any, sample_weight: Any) -> NDArray[np.int32]:
         """Leaves for all points of a new hierarchy, which hang nowhere yet."""
-        points = as_points(X, None, None)
-        weights = as_weights(sample_weight, len(points))
-        chosen = self._new_keys(keys, len(points))
+        points, weights, chosen = self._checked(X, keys, sample_weight)
         if len(points) == 0:
             return np.empty(0, np.int32)
-        coordinates = self._live.scheme.coordinates(points)
-        self._live.check_range(coordinates, weights)
+        coordinates = self._coordinates(points, weights)
         self._live = self._live_for(points)
         leaves = self._live.add_leaves(points, coordinates, weights, self._next_births(len(points)))
         self._keys.add(chosen, leaves)

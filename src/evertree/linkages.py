@@ -121,11 +121,12 @@ class Scheme:
         """The points as vectors whose Euclidean distances are what the linkage needs. Does not change `points`."""
         if self.metric == "cosine":
             return _scaled_to_length_one(points)
-        if self.matrix is not None and self._root is not None:
-            if self.matrix.shape[0] != points.shape[1]:
+        if self._root is not None:
+            n_columns, size = points.shape[1], len(self._root)
+            if size != n_columns:
                 raise DimensionError(
-                    f"metric_params['VI'] must be {points.shape[1]} × {points.shape[1]}, as the points have "
-                    f"{points.shape[1]} columns; it is {self.matrix.shape[0]} × {self.matrix.shape[1]}"
+                    f"metric_params['VI'] must be {n_columns} × {n_columns}, as the points have {n_columns} columns; "
+                    f"it is {size} × {size}"
                 )
             # Not a matrix product: its last bits depend on how many points come together.
             whitened = np.einsum("ij,jk->ik", points.astype(np.float64), self._root)

@@ -234,8 +234,7 @@ class HierarchyReader:
         >>> h.members(h.parent(h.leaf(0)))
         [0, 2]
         """
-        below = self._live.nodes(self._known_node(node))
-        leaves = below[below % 2 == 0]
+        leaves = self._live.leaves(self._known_node(node))
         births = self._live.tree.birth[leaves]
         order = np.argsort(births)
         return self._keys.keys_of(leaves[order], births[order])

@@ -25,7 +25,7 @@ def guarded_tolerance(linkage, work):
 def make_move(tree, work, v, near):
     """Join `near`, a child of `v`, with the sibling of `v`: one NNI move, and the checks that it makes dirty. O(m)."""
     g, c = tree.parent[v], sibling(tree, v)
-    far = tree.right[v] if tree.left[v] == near else tree.left[v]
+    far = sibling(tree, near)
     swap_with_uncle(tree, far)
     merge_children(tree, v)
     push(work, near)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evertree.columns import NULL
 from evertree.kernels.compile import inline, kernel
+from evertree.kernels.topology import is_leaf, sibling
 
 
 @inline
@@ -27,12 +28,12 @@ def sum_purity(tree, nodes, first, stop, classes, n_of_class, n_of_light):
         if p != NULL and heavy_child(tree, first, stop, p) == top:
             continue  # inside a path: its top comes later
         u = top
-        while tree.left[u] != NULL:
+        while not is_leaf(u):
             u = heavy_child(tree, first, stop, u)
         n_of_class[classes[first[u]]] += 1
         while u != top:
             p = tree.parent[u]
-            light = tree.right[p] if tree.left[p] == u else tree.left[p]
+            light = sibling(tree, u)
             for i in range(first[light], stop[light]):
                 n_of_light[classes[i]] += 1
             weighted_pairs = 0.0

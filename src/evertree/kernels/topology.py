@@ -61,9 +61,8 @@ def release_leaves(tree, leaves):
 
 
 @inline
-def put_in_place(tree, new, old):
-    """Hang `new` where `old` hangs."""
-    p = tree.parent[old]
+def replace_child(tree, p, old, new):
+    """Make `new` the child of `p`, or the root where `p` is NULL, instead of `old`."""
     tree.parent[new] = p
     if p == NULL:
         tree.state[ROOT] = new
@@ -77,7 +76,7 @@ def put_in_place(tree, new, old):
 def attach(tree, u, target):
     """Hang `u` beside `target`, below a new inner node, which is returned."""
     p = allocate(tree, INNER_TOP, FREE_INNER)
-    put_in_place(tree, p, target)
+    replace_child(tree, tree.parent[target], target, p)
     tree.left[p] = target
     tree.right[p] = u
     tree.parent[target] = p
@@ -93,7 +92,7 @@ def detach(tree, u):
         tree.state[ROOT] = NULL
     else:
         p = tree.parent[u]
-        put_in_place(tree, s, p)
+        replace_child(tree, tree.parent[p], p, s)
         release(tree, p)
     tree.parent[u] = NULL
     return s
@@ -105,13 +104,5 @@ def swap_with_uncle(tree, far):
     v = tree.parent[far]
     g = tree.parent[v]
     uncle = sibling(tree, v)
-    if tree.left[v] == far:
-        tree.left[v] = uncle
-    else:
-        tree.right[v] = uncle
-    if tree.left[g] == uncle:
-        tree.left[g] = far
-    else:
-        tree.right[g] = far
-    tree.parent[uncle] = v
-    tree.parent[far] = g
+    replace_child(tree, v, far, uncle)
+    replace_child(tree, g, uncle, far)

@@ -144,6 +144,11 @@ class LiveTree:
             return nodes
         return nodes[: kernels.traverse.postorder(self.tree, top, nodes)]
 
+    def leaves(self, root: int | None = None) -> NDArray[np.int32]:
+        """The leaves among `nodes`, in the same order."""
+        nodes = self.nodes(root)
+        return nodes[nodes % 2 == 0]
+
     def is_in_use(self, u: int) -> bool:
         """Whether `u` is a node of the tree, or a leaf that is about to be."""
         top = LEAF_TOP if u % 2 == 0 else INNER_TOP
@@ -188,8 +193,7 @@ class LiveTree:
         if total * coordinates.shape[1] <= SAFE_WEIGHT:
             return
         if self._largest is None:
-            nodes = self.nodes()
-            self._largest = _largest_of(self.tree.mean[nodes[nodes % 2 == 0]])
+            self._largest = _largest_of(self.tree.mean[self.leaves()])
         self._largest = _checked_largest(total, max(self._largest, _largest_of(coordinates)), coordinates.shape[1])
 
     def warm_up(self) -> None:

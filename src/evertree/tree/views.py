@@ -31,8 +31,7 @@ def find_merges(live: LiveTree) -> Merges:
     """Heights, made monotone by a running maximum, and the order of merges that they give. O(n m + n log n)."""
     nodes = live.nodes()
     height = np.empty(live.tree.parent.size)
-    # Ward's value of huge clusters of huge values can overflow; an export is finite.
-    height[nodes] = np.minimum(live.scheme.height(linkage_values(live, nodes)), np.finfo(np.float64).max)
+    height[nodes] = live.scheme.height(linkage_values(live, nodes))
     kernels.heights.make_monotone(live.tree, nodes, height)
     inner = nodes[nodes % 2 == 1]
     # Stable: at equal heights children stay before parents.
