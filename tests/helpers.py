@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.distance import squareform
+from scipy.spatial.distance import cdist, squareform
 
 import naive
 from evertree import Hierarchy
 
 #: Every linkage on every metric that it has statistics on.
-SCHEMES = [
+WITH_STATISTICS = [
     ("ward", "euclidean"),
     ("ward", "sqeuclidean"),
     ("ward", "mahalanobis"),
@@ -17,9 +17,25 @@ SCHEMES = [
     ("average", "cosine"),
 ]
 
+#: The others, each on a few metrics.
+WITH_PAIRS = [
+    ("single", "euclidean"),
+    ("single", "cosine"),
+    ("complete", "euclidean"),
+    ("complete", "cityblock"),
+    ("average", "euclidean"),
+    ("average", "canberra"),
+    ("minimax", "euclidean"),
+    ("minimax", "mahalanobis"),
+]
+
+SCHEMES = WITH_STATISTICS + WITH_PAIRS
+
 
 def params_of(metric: str, n_columns: int) -> dict | None:
-    """A matrix for Mahalanobis: symmetric, with eigenvalues from 1/2 to 2."""
+    """What a metric needs; for Mahalanobis a symmetric matrix with eigenvalues from 1/2 to 2."""
+    if metric == "seuclidean":
+        return {"V": np.linspace(0.5, 2, n_columns)}
     if metric != "mahalanobis":
         return None
     q, _ = np.linalg.qr(np.random.default_rng(5).normal(size=(n_columns, n_columns)))
@@ -32,13 +48,34 @@ def new(linkage: str, metric: str, n_columns: int = 2) -> Hierarchy:
 
 def definition(h: Hierarchy) -> naive.Zeta:
     """The linkage of `h` by definition, between sets of positions in ``h.keys()``."""
-    x = h.points().astype(np.float64)
-    w = weights(h)
     if h.linkage == "ward":
+        x = h.points().astype(np.float64)
         if h.metric == "mahalanobis":
             x = x @ np.linalg.cholesky(h.metric_params["VI"])
-        return naive.ward(x, w)
-    return naive.average(naive.cosine(x) if h.metric == "cosine" else naive.sqeuclidean(x), w)
+        return naive.ward(x, weights(h))
+    return getattr(naive, h.linkage)(dissimilarities(h), weights(h))
+
+
+def dissimilarities(h: Hierarchy) -> np.ndarray:
+    """All dissimilarities of `h`, from the points: a square matrix."""
+    points = h.points()
+    if h.metric == "precomputed":
+        return points.astype(np.float64)
+    if callable(h.metric):
+        return np.array(
+            [[float(h.metric(p, q)) if i != j else 0.0 for j, q in enumerate(points)] for i, p in enumerate(points)]
+        )
+    x = points.astype(np.float64)
+    if h.metric in ("cosine", "sqeuclidean"):
+        return getattr(naive, h.metric)(x)
+    params = h.metric_params or {}
+    return cdist(x, x, h.metric, **params) if h.metric != "mahalanobis" else mahalanobis(x, params["VI"])
+
+
+def mahalanobis(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Symmetric to the last bit, and zero between equal points."""
+    difference = x[:, None, :] - x[None, :, :]
+    return np.sqrt(np.einsum("ijk,kl,ijl->ij", difference, matrix, difference))
 
 
 def weights(h: Hierarchy) -> np.ndarray:
@@ -77,10 +114,19 @@ def hierarchy_of(
 def fingerprint(h: Hierarchy) -> list:
     """Everything that `h` is, to the last bit; what was never used may hold anything."""
     live = h._live
-    columns = [column[: live.n_used].tobytes() for column in (*live.tree[:-1], live.work.mark)]
-    columns += [live.work.stack[: live.n_pending].tobytes(), live.tree.state.tobytes(), live.work.state.tobytes()]
-    kept = None if live.kept is None else live.kept[: live.n_used // 2].tobytes()
-    return [columns, kept, h.keys(), h.linkage, h.metric, h.goal, h._keys.next_birth, h._keys.next_number]
+    used = live.n_used
+    columns = [
+        np.ascontiguousarray(column[:used]).tobytes()
+        for name, column in live.tree._asdict().items()
+        if name not in ("state", "pairs")
+    ]
+    columns += [live.work.mark[:used].tobytes(), live.work.stack[: live.n_pending].tobytes()]
+    columns += [live.tree.state.tobytes(), live.work.state.tobytes()]
+    if hasattr(live, "x_in_use"):
+        columns.append(np.ascontiguousarray(live.x_in_use).tobytes())
+    points = h.points() if isinstance(h.points(), list) else h.points().tobytes()
+    options = [h.linkage, h.metric, h.goal, h._keys.next_birth, h._keys.next_number]
+    return [columns, points, h.keys(), *options]
 
 
 def assert_valid_and_homogeneous(h: Hierarchy) -> None:

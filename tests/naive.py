@@ -1,7 +1,7 @@
 """The paper's definitions, slow and plain. Every kernel is compared with these.
 
 A tree is a point's number, or a pair of trees. A cluster is a frozenset of numbers. A linkage is a function of two
-clusters; `ward` and `average` make one from the points.
+clusters; `ward` makes one from the points, and the others from a square matrix of dissimilarities.
 """
 
 from __future__ import annotations
@@ -149,6 +149,43 @@ def average(d: np.ndarray, w: np.ndarray | None = None) -> Zeta:
         return float(w[a] @ d[np.ix_(a, b)] @ w[b] / (w[a].sum() * w[b].sum()))
 
     return zeta
+
+
+def single(d: np.ndarray, w: np.ndarray | None = None) -> Zeta:
+    """`eq.SingleLinkage`."""
+    return functools.cache(lambda A, B: float(min(d[i, j] for i in A for j in B)))
+
+
+def complete(d: np.ndarray, w: np.ndarray | None = None) -> Zeta:
+    """`eq.CompleteLinkage`."""
+    return functools.cache(lambda A, B: float(max(d[i, j] for i in A for j in B)))
+
+
+def minimax(d: np.ndarray, w: np.ndarray | None = None) -> Zeta:
+    """`eq.MinimaxLinkage`."""
+    return functools.cache(lambda A, B: float(min(max(d[i, j] for j in A | B) for i in A | B)))
+
+
+def prototype(d: np.ndarray, A: Cluster, tolerance: float = TOLERANCE) -> int:
+    """The point of A from which all others are nearest, the smallest number of several."""
+    radius = {i: max(d[i, j] for j in A) for i in A}
+    return min(i for i in A if not less(min(radius.values()), radius[i], tolerance))
+
+
+def medoid(d: np.ndarray, w: np.ndarray, A: Cluster, tolerance: float = TOLERANCE) -> int:
+    """The point of A with the least weighted sum of dissimilarities to the others, the smallest number of several."""
+    total = {i: sum(w[j] * d[i, j] for j in A) for i in A}
+    return min(i for i in A if not less(min(total.values()), total[i], tolerance))
+
+
+def lance_williams(name: str, a: float, b: float, c: float) -> tuple[float, float, float, float]:
+    """`tab.Recurrence` for clusters A, B, C of the given sizes: α_A, α_B, β, γ."""
+    return {
+        "single": (0.5, 0.5, 0.0, -0.5),
+        "complete": (0.5, 0.5, 0.0, 0.5),
+        "average": (a / (a + b), b / (a + b), 0.0, 0.0),
+        "ward": ((a + c) / (a + b + c), (b + c) / (a + b + c), -c / (a + b + c), 0.0),
+    }[name]
 
 
 def sqeuclidean(x: np.ndarray) -> np.ndarray:

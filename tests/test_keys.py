@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evertree.codec import decode_all, encode_all
 from evertree.errors import InvalidKeyError, UnknownKeyError
-from evertree.keys import KeyTable, decode_keys, encode_keys
+from evertree.keys import KeyTable
 
 KINDS = {
     "choose a name": lambda i: f"key {i}",
@@ -71,11 +72,11 @@ def test_removed_numbers_give_their_room_back():
 def test_keys_survive_json():
     keys = [1, -2, 2**70, "a", "ä\n", 1.5, float("inf"), True, None, b"\x00\xff", (1, ("b", None))]
     keys += [uuid.UUID(int=7), datetime.date(2020, 1, 2), datetime.datetime(2020, 1, 2, 3, 4, 5)]
-    decoded = decode_keys(encode_keys(keys))
+    decoded = decode_all(encode_all(keys))
     assert decoded == keys
     assert [type(key) for key in decoded] == [type(key) for key in keys]
 
 
 def test_keys_that_cannot_be_saved_are_named():
     with pytest.raises(InvalidKeyError, match=r"can be saved; this one is a frozenset: frozenset\(\{1\}\)"):
-        encode_keys([1, frozenset({1})])
+        encode_all([1, frozenset({1})])

@@ -1,32 +1,40 @@
-"""The batch tree (`tab.HAC`), through a library."""
+"""The batch tree (`tab.HAC`): through a library where there is one, and for minimax linkage and weights by our own."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import ParameterError
+from evertree import kernels
 from evertree.hierarchy import Hierarchy
-from evertree.inputs import as_points
-from evertree.linkages import Scheme
+from evertree.linkages import Minimax, Ward
+from evertree.tree import Incoming, LiveTree
 
 
 def agglomerate(
-    X: Any, linkage: str = "ward", metric: str = "euclidean", *, keys: Any = None, **options: Any
+    X: Any,
+    linkage: str = "ward",
+    metric: str | Callable[..., Any] = "euclidean",
+    *,
+    keys: Any = None,
+    sample_weight: Any = None,
+    **options: Any,
 ) -> Hierarchy:
     """The tree of batch agglomerative clustering (HAC), as a live hierarchy.
 
-    fastcluster makes it where it is installed, SciPy otherwise. Both take quadratic time; SciPy takes quadratic memory,
-    and fastcluster does for all but Ward. The libraries know no weights.
+    fastcluster makes it where it is installed, SciPy otherwise; minimax linkage, which they do not have, and weights,
+    which they do not know, take our own nearest neighbour chain. All take quadratic time, and quadratic memory but for
+    fastcluster's Ward.
 
     A batch tree need not be homogeneous. The first edit makes all of it so; call `Hierarchy.refine` before, to control
     the time.
 
     Parameters
     ----------
-    X, keys
+    X, keys, sample_weight
         As for `Hierarchy.insert`.
     linkage, metric, **options
         As for `Hierarchy`.
@@ -39,22 +47,24 @@ def agglomerate(
     True
     >>> h.insert([[0.0, 0.0]])  # and it is live
     [100]
+    >>> et.agglomerate(X, linkage="minimax", metric="cityblock").is_homogeneous()
+    True
     """
-    if "sample_weight" in options:
-        raise ParameterError("agglomerate takes no sample_weight; insert weighted points into a Hierarchy instead")
-    points = as_points(X, None, None)
-    empty = Hierarchy(linkage, metric, **options)  # refuses bad options and keys now, before the long work
-    empty._new_keys(keys, len(points))
-    scheme = empty._live.scheme
-    Z = _batch_linkage(scheme, scheme.coordinates(points).astype(np.float64))
-    return Hierarchy.from_linkage(Z, points, linkage, metric, keys=keys, **options)
+    h = Hierarchy(linkage, metric, **options)
+    return h._grown(X, keys, sample_weight, _batch_linkage)
 
 
-def _batch_linkage(scheme: Scheme, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """SciPy's Z of points whose Euclidean distances are what the linkage needs."""
-    if len(coordinates) < 2:
+def _batch_linkage(live: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> NDArray[np.float64]:
+    """SciPy's Z for leaves that hang nowhere yet."""
+    if leaves.size < 2:
         return np.empty((0, 4))
-    if scheme.linkage.name == "ward":
+    weights = live.tree.size[leaves]
+    is_ward = isinstance(live.tag, Ward)
+    if isinstance(live.tag, Minimax) or np.any(weights != 1):
+        d = live.dissimilarities(leaves)
+        return _own_linkage(live, d**2 if is_ward and live.scheme.metric != "sqeuclidean" else d, weights)
+    if is_ward:
+        coordinates = np.asarray(incoming.stored, np.float64)
         try:
             from fastcluster import linkage_vector
         except ImportError:
@@ -62,10 +72,29 @@ def _batch_linkage(scheme: Scheme, coordinates: NDArray[np.float64]) -> NDArray[
 
             return ward(coordinates)
         return linkage_vector(coordinates, method="ward")
-    from scipy.spatial.distance import pdist
-
     try:
         from fastcluster import linkage
     except ImportError:
         from scipy.cluster.hierarchy import linkage
-    return linkage(pdist(coordinates, "sqeuclidean"), method=scheme.linkage.name)
+    return linkage(live.dissimilarities(leaves), method=live.scheme.linkage.name)
+
+
+def _own_linkage(live: LiveTree, condensed: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """SciPy's Z by the nearest neighbour chain, from dissimilarities, which for Ward are squared distances."""
+    from scipy.spatial.distance import squareform
+
+    n = weights.size
+    d = squareform(condensed)
+    merges, height = np.empty((n - 1, 2), np.int64), np.empty(n - 1)
+    chain, alive = np.empty(n, np.int64), np.empty(n, np.int64)
+    if isinstance(live.tag, Minimax):
+        workspace = np.empty_like(d), np.empty_like(d), np.empty(n, np.int64), chain, alive
+        kernels.chain.merge_by_radius(d, *workspace, merges, height)
+    else:
+        if isinstance(live.tag, Ward):
+            d *= weights[:, None] * weights / (weights[:, None] + weights)
+        kernels.chain.merge_by_recurrence(live.tag, d, weights.copy(), chain, alive, merges, height)
+    order = np.argsort(height, kind="stable")
+    Z = np.empty((n - 1, 4))
+    kernels.chain.label_merges(merges[order], height[order], np.empty(n, np.int64), Z)
+    return Z

@@ -21,7 +21,7 @@ NULL = -1
 #: ``parent`` of a node that is on a list of free nodes is ``FREE - (next free node + 1)``: below NULL.
 FREE = -2
 
-# Entries of `Tree.state`.
+# Entries of a tree's `state`.
 ROOT = 0  # the root, or NULL
 N_POINTS = 1  # how many leaves hang in the tree
 LEAF_TOP = 2  # leaves with this row or a higher one were never used
@@ -45,9 +45,35 @@ STALE = 2  # its statistics wait to be computed again
 WAITS = 4  # one for each stale child: two bits
 
 
+# Entries of `Pairs.state`.
+N_PIVOTS = 0  # how many pivots are in use
+TRIANGLE = 1  # what obeys the triangle inequality
+EVALUATED = 2  # dissimilarities evaluated so far
+LOOKED_AT = 3  # pairs considered so far, evaluated or not
+PAUSE_AT = 4  # a long comparison of clusters pauses when so many pairs have been considered
+PAUSED_NODE = 5  # the node at which one has paused, or NULL
+PAUSED_SIDE = 6  # the child that it compares: 0 or 1
+PAUSED_ROW = 7  # how far it has come
+N_PAIRS_STATE = 8
+
+# What obeys the triangle inequality: nothing that is known, the dissimilarity, or its root.
+NOTHING, ITSELF, SQUARE_ROOT = 0, 1, 2
+
+# Bits of `PairTree.exact`.
+LEFT_IS_EXACT = 1
+RIGHT_IS_EXACT = 2
+
+#: Points whose distances to all others are kept, to bound dissimilarities without evaluating them.
+MOST_PIVOTS = 5
+
+#: Dissimilarities that are evaluated in one call, and rows that are compared with the same block one after the other.
+BLOCK = 64
+GROUP = 16
+
+
 #: The small columns of a node stand side by side in memory: large trees are slow by cache misses, and so a visit to a
 #: node costs one for all of them. Each column is a view.
-NODE = np.dtype(
+MEAN_NODE = np.dtype(
     {
         "names": ["size", "variance", "birth", "parent", "left", "right", "mark"],
         "formats": [np.float64, np.float64, np.int64, np.int32, np.int32, np.int32, np.uint8],
@@ -56,8 +82,20 @@ NODE = np.dtype(
     }
 )
 
+PAIR_NODE = np.dtype(
+    {
+        "names": [
+            *("size", "height", "cross_left", "cross_right", "birth"),
+            *("parent", "left", "right", "center", "mark", "exact"),
+        ],
+        "formats": [*[np.float64] * 4, np.int64, *[np.int32] * 4, np.uint8, np.uint8],
+        "offsets": [0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 57],
+        "itemsize": 64,
+    }
+)
 
-class Tree(NamedTuple):
+
+class MeanTree(NamedTuple):
     """A binary hierarchy with the sufficient statistics of each node (`eq.SufficientStatisticRecursion`)."""
 
     parent: NDArray[np.int32]  # (capacity,)
@@ -65,9 +103,52 @@ class Tree(NamedTuple):
     right: NDArray[np.int32]  # (capacity,)
     birth: NDArray[np.int64]  # (capacity,) smallest insertion number among the members: it breaks ties
     size: NDArray[np.float64]  # (capacity,) sum of the members' weights
+    state: NDArray[np.int64]  # (N_TREE_STATE,)
     variance: NDArray[np.float64]  # (capacity,) mean squared distance from the mean (`eq.variance`)
     mean: NDArray[Any]  # (capacity, n_columns) in the type of the data (`eq.centroid`)
+
+
+class Pairs(NamedTuple):
+    """Dissimilarities between points by row, bounds on them, and room to work in."""
+
+    x: NDArray[Any]  # what `row` reads: points, or dissimilarities
+    params: NDArray[np.float64]  # parameters of the metric
+    row: Any  # the address of a function that fills an array with the dissimilarities between a row and some rows
+    pivots: NDArray[np.int32]  # (MOST_PIVOTS,) rows of the pivots, which are points of the tree
+    to_pivots: NDArray[np.float64]  # (MOST_PIVOTS,) dissimilarities between the point at hand and the pivots
+    pivot: NDArray[np.float64]  # (n_rows, MOST_PIVOTS) distances to the pivots
+    state: NDArray[np.int64]  # (N_PAIRS_STATE,)
+    paused: NDArray[np.float64]  # (1,) the value that a paused comparison has come to
+    span: NDArray[np.float64]  # (2, MOST_PIVOTS) smallest and largest distance of some rows to each pivot
+    lower: NDArray[np.float64]  # (capacity,) bounds on the linkage between the point at hand and each node
+    upper: NDArray[np.float64]  # (capacity,)
+    rows: NDArray[np.int32]  # (n_rows,) members of a cluster
+    others: NDArray[np.int32]  # (n_rows,) members of another
+    share: NDArray[np.float64]  # (n_rows,) their shares in its weight
+    some: NDArray[np.int32]  # (BLOCK,) the rows of a block
+    block: NDArray[np.float64]  # (BLOCK,) its dissimilarities
+    means: NDArray[np.float64]  # (GROUP,) means of the rows of a group
+
+
+class PairTree(NamedTuple):
+    """A binary hierarchy with the linkage between the children of each node, and what is known of its check.
+
+    The check at a node v with children a and b and sibling c compares ζ(a, c) and ζ(b, c) with the height of v. Of
+    these two *cross values* a lower bound is known at all times, and often the value.
+    """
+
+    parent: NDArray[np.int32]  # (capacity,)
+    left: NDArray[np.int32]  # (capacity,)
+    right: NDArray[np.int32]  # (capacity,)
+    birth: NDArray[np.int64]  # (capacity,) smallest insertion number among the members: it breaks ties
+    size: NDArray[np.float64]  # (capacity,) sum of the members' weights
     state: NDArray[np.int64]  # (N_TREE_STATE,)
+    height: NDArray[np.float64]  # (capacity,) ζ between the children, 0 for a leaf
+    cross_left: NDArray[np.float64]  # (capacity,) at most ζ between the left child and the sibling
+    cross_right: NDArray[np.float64]  # (capacity,) the same for the right child
+    exact: NDArray[np.uint8]  # (capacity,) bits LEFT_IS_EXACT and RIGHT_IS_EXACT: the bound is the value
+    center: NDArray[np.int32]  # (capacity,) for minimax linkage, a leaf at which the minimum is reached
+    pairs: Pairs
 
 
 class Worklist(NamedTuple):
@@ -78,23 +159,15 @@ class Worklist(NamedTuple):
     state: NDArray[np.int64]  # (N_WORK_STATE,)
 
 
-def new_columns(capacity: int, n_columns: int, dtype: np.dtype[Any]) -> tuple[Tree, Worklist]:
-    """An empty tree with room for so many nodes, and its worklist.
+def new_node_columns(capacity: int, node: np.dtype[Any]) -> tuple[dict[str, NDArray[Any]], Worklist]:
+    """The columns of an empty tree whose nodes are such records, by name, and its worklist.
 
     There is always room for two: a view of less counts as contiguous, and kernels would be compiled for it separately.
     """
     capacity = max(capacity, 2)
-    node = np.zeros(capacity, NODE)
-    tree_state = np.zeros(N_TREE_STATE, np.int64)
-    tree_state[[ROOT, FREE_LEAF, FREE_INNER]] = NULL
-    tree = Tree(
-        parent=node["parent"],
-        left=node["left"],
-        right=node["right"],
-        birth=node["birth"],
-        size=node["size"],
-        variance=node["variance"],
-        mean=np.empty((capacity, n_columns), dtype),
-        state=tree_state,
-    )
-    return tree, Worklist(np.empty(capacity, np.int32), node["mark"], np.zeros(N_WORK_STATE, np.int64))
+    records = np.zeros(capacity, node)
+    columns: dict[str, NDArray[Any]] = {name: records[name] for name in node.names or ()}
+    columns["state"] = np.zeros(N_TREE_STATE, np.int64)
+    columns["state"][[ROOT, FREE_LEAF, FREE_INNER]] = NULL
+    mark = columns.pop("mark")
+    return columns, Worklist(np.empty(capacity, np.int32), mark, np.zeros(N_WORK_STATE, np.int64))

@@ -73,6 +73,10 @@ class InvalidKeyError(KeysError, TypeError, ValueError):
     """A key that cannot be a key (not hashable, NaN), or the wrong number of keys."""
 
 
+class NotSavableError(InvalidKeyError):
+    """A key or a point that cannot be written to a file."""
+
+
 class UnknownNodeError(EvertreeError, ValueError, IndexError):
     """A number that is not a node of the tree as it is now."""
 

@@ -13,17 +13,21 @@ from numpy.typing import NDArray
 from evertree import refinement, saving
 from evertree.atomic import Uninterrupted, one_at_a_time
 from evertree.errors import DimensionError, ParameterError
-from evertree.inputs import GOALS, as_choice, as_keys, as_points, as_seconds, as_weights, as_whole_number
+from evertree.incoming import Progress, receive, receive_changed
+from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_weights, as_whole_number
 from evertree.keys import KeyTable
-from evertree.linkages import Scheme
 from evertree.reader import HierarchyReader
 from evertree.refinement import Report
-from evertree.tree import LiveTree, starting
+from evertree.scheme import DISSIMILARITIES, Scheme
+from evertree.tree import Incoming, LiveTree, new_tree, starting
 
 #: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
 _UNDOABLE = 10_000
 #: Points that are inserted between two looks at whether Ctrl-C has come.
 _PART = 4_096
+
+#: No leaves.
+NONE = np.empty(0, np.int32)
 
 
 class Hierarchy(HierarchyReader):
@@ -34,12 +38,15 @@ class Hierarchy(HierarchyReader):
 
     Parameters
     ----------
-    linkage : {"ward", "average"}
-        How the dissimilarity of points is lifted to clusters.
-    metric : {"euclidean", "sqeuclidean", "mahalanobis", "cosine"}
-        The dissimilarity of points. Ward goes with the first three, average with ``"sqeuclidean"`` and ``"cosine"``.
+    linkage : {"ward", "average", "complete", "single", "minimax"}
+        How the dissimilarity of points is lifted to clusters. Ward needs Euclidean geometry: a metric that is
+        ``"euclidean"``, ``"sqeuclidean"``, ``"mahalanobis"`` or ``"seuclidean"``.
+    metric : str or callable
+        The dissimilarity of points: the name of any SciPy metric that compares two vectors; ``"precomputed"``, where
+        dissimilarities are inserted instead of points; or a function of two points, which may then be any objects.
     metric_params : dict, optional
-        For ``metric="mahalanobis"``: ``{"VI": matrix}``, the inverse of a covariance matrix.
+        ``{"p": number, "w": weights}`` for ``"minkowski"``, ``{"VI": matrix}``, the inverse of a covariance matrix, for
+        ``"mahalanobis"``, ``{"V": variances}`` for ``"seuclidean"``, ``{"base": number}`` for ``"jensenshannon"``.
     goal : {"homogeneous"}
         What the tree is after every edit: the paper's procedure to the letter.
     seed : int
@@ -48,8 +55,12 @@ class Hierarchy(HierarchyReader):
     Notes
     -----
     float32 points stay float32; everything else becomes float64. The first points decide, and later ones are converted.
-    Memory is linear in the number of points: twice the data (three times for cosine and Mahalanobis, which keep the
-    points as they were given) and about a hundred bytes a point.
+
+    Ward, and average on ``"sqeuclidean"``, ``"cosine"`` or ``"correlation"``, follow from means and variances: an edit
+    takes microseconds whatever the number of points, and memory is twice the data (three times where the points differ
+    from the coordinates, as for cosine) and about a hundred bytes a point. All others compare pairs of points: an edit
+    looks at all points once or, for single and complete linkage on a true metric, at few of them. Vectors still take
+    linear memory; dissimilarities, given or from a function, which is called once for each pair, take n² / 2 numbers.
 
     Differences below about 1e-150 have squares that vanish, and count as none.
 
@@ -77,7 +88,7 @@ class Hierarchy(HierarchyReader):
     def __init__(
         self,
         linkage: str = "ward",
-        metric: str = "euclidean",
+        metric: str | Callable[..., Any] = "euclidean",
         *,
         metric_params: Mapping[str, Any] | None = None,
         goal: str = "homogeneous",
@@ -87,14 +98,14 @@ class Hierarchy(HierarchyReader):
         self._seed = as_whole_number("seed", seed)
         self._lock = threading.RLock()
         self._keys = KeyTable()
-        self._live = LiveTree(Scheme(linkage, metric, metric_params), 0, np.dtype(np.float64))
+        self._live = new_tree(Scheme(linkage, metric, metric_params), None, np.dtype(np.float64))
 
     @classmethod
     def random(
         cls,
         X: Any,
         linkage: str = "ward",
-        metric: str = "euclidean",
+        metric: str | Callable[..., Any] = "euclidean",
         *,
         keys: Any = None,
         sample_weight: Any = None,
@@ -121,7 +132,7 @@ class Hierarchy(HierarchyReader):
         True
         """
         h = cls(linkage, metric, **options)
-        leaves = h._begin(X, keys, sample_weight)
+        leaves, _ = h._begin(X, keys, sample_weight)
         starting.shape_at_random(h._live, leaves, h.seed)
         h._live.rebuild()
         return h
@@ -132,7 +143,7 @@ class Hierarchy(HierarchyReader):
         Z: Any,
         X: Any,
         linkage: str = "ward",
-        metric: str = "euclidean",
+        metric: str | Callable[..., Any] = "euclidean",
         *,
         keys: Any = None,
         sample_weight: Any = None,
@@ -160,23 +171,27 @@ class Hierarchy(HierarchyReader):
         True
         """
         h = cls(linkage, metric, **options)
-        leaves = h._begin(X, keys, sample_weight)
-        starting.shape_from_linkage(h._live, leaves, starting.checked_linkage_matrix(Z, leaves.size))
-        h._live.rebuild()
-        return h
+        return h._grown(X, keys, sample_weight, lambda *_: Z)
 
     @one_at_a_time
-    def insert(self, X: Any, keys: Any = None, sample_weight: Any = None) -> list[Hashable]:
+    def insert(
+        self, X: Any, keys: Any = None, sample_weight: Any = None, progress: Progress | None = None
+    ) -> list[Hashable]:
         """Add points, one after the other. All of them, or on an error none.
 
         Parameters
         ----------
-        X : array of shape (k, n_columns)
-            Always a collection of points: wrap a single one as ``[x]``.
+        X : array of shape (k, n_columns), or a collection of k objects
+            Always a collection of points: wrap a single one as ``[x]``. Objects where the metric is a function. With
+            ``metric="precomputed"``, dissimilarities in the shape (k, n + k): to the n live points, in the order of
+            ``keys()``, and then among the new ones. Into an empty hierarchy that is a square matrix, and a condensed
+            one will do.
         keys : collection of k hashable values, optional
             By default the next whole numbers.
         sample_weight : array of shape (k,), optional
             Positive; a point of weight 2 counts as two points.
+        progress : callable, optional
+            Where the metric is a function: called with the number of pairs evaluated so far and of all pairs.
 
         Returns
         -------
@@ -190,16 +205,25 @@ class Hierarchy(HierarchyReader):
         [0, 1]
         >>> h.insert([[1.0]], keys=["one"], sample_weight=[2.5])
         ['one']
+
+        Any objects, with a function that compares them:
+
+        >>> h = et.Hierarchy("complete", metric=lambda s, t: len(set(s) ^ set(t)))
+        >>> h.insert(["cat", "act", "dog"])
+        [0, 1, 2]
+        >>> h.cut(n_clusters=2)
+        array([0, 0, 1])
         """
-        points, weights, chosen = self._checked(X, keys, sample_weight)
-        if len(points) == 0:
+        incoming, weights, chosen = self._checked(X, keys, sample_weight, progress)
+        if len(incoming) == 0:
             return []
-        coordinates = self._coordinates(points, weights)
         with Uninterrupted() as held:
-            before = self._undo_copy(len(points))
-            live = self._live_for(points)
-            self._keys.reserve(len(points))
-            leaves = live.add_leaves(points, coordinates, weights, self._next_births(len(points)))
+            before = self._undo_copy(len(incoming))
+            live = self._live_for(incoming)
+            self._keys.reserve(len(incoming))
+            leaves = live.add_leaves(
+                incoming, weights, self._next_births(len(incoming)), self._keys.leaves() if live.needs_order else NONE
+            )
             for start in range(0, leaves.size, _PART):
                 live.insert(leaves[start : start + _PART])
                 if held.should_stop and before is not None:
@@ -234,7 +258,7 @@ class Hierarchy(HierarchyReader):
             self._keys.discard(gone)
 
     @one_at_a_time
-    def update(self, keys: Any, X: Any, sample_weight: Any = None) -> None:
+    def update(self, keys: Any, X: Any, sample_weight: Any = None, progress: Progress | None = None) -> None:
         """Give live points new values. All of them, or on an error none.
 
         The points are taken out and inserted anew; they keep their keys and their places in ``keys()``.
@@ -242,10 +266,13 @@ class Hierarchy(HierarchyReader):
         Parameters
         ----------
         keys : a key, or a collection of keys
-        X : array of shape (k, n_columns)
-            A row for each key.
+        X : array of shape (k, n_columns), or a collection of k objects
+            A point for each key. With ``metric="precomputed"``, dissimilarities to all n live points, in the order of
+            ``keys()``: in the shape (k, n), or (n,) for one key.
         sample_weight : array of shape (k,), optional
             By default the weights stay as they are.
+        progress : callable, optional
+            As for `insert`.
 
         Examples
         --------
@@ -257,19 +284,23 @@ class Hierarchy(HierarchyReader):
         """
         changed = as_keys(keys)
         leaves = self._keys.leaves_of(changed)
-        points = as_points(X, self._n_columns, self._dtype)
-        if len(points) != leaves.size:
-            raise DimensionError(f"X must have a row for each of the {leaves.size} keys; it has {len(points)}")
-        tree = self._live.tree
-        weights = tree.size[leaves] if sample_weight is None else as_weights(sample_weight, leaves.size)
+        live = self._live
+        order = self._keys.leaves() if live.needs_order else leaves
+        position = np.arange(leaves.size)
+        if live.needs_order:  # where the changed points stand, in the order in which they were named
+            place = np.empty(live.capacity, np.intp)
+            place[order >> 1] = np.arange(order.size)
+            position = place[leaves >> 1]
+        incoming = receive_changed(live.scheme, X, live, order, position, _checked_progress(progress))
+        weights = live.tree.size[leaves] if sample_weight is None else as_weights(sample_weight, leaves.size)
         if leaves.size == 0:
             return
-        coordinates = self._coordinates(points, weights)
-        births = tree.birth[leaves]
+        live.check_range(incoming, weights)
+        births = live.tree.birth[leaves]
         with Uninterrupted():
-            self._live.detach(leaves)
-            self._live.fill(leaves, points, coordinates, weights, births)
-            self._live.insert(leaves)
+            live.detach(leaves)
+            live.fill(leaves, incoming, weights, births, order)
+            live.insert(leaves)
 
     @one_at_a_time
     def refine(
@@ -310,41 +341,50 @@ class Hierarchy(HierarchyReader):
         budget = as_seconds(seconds)
         max_moves = None if moves is None else as_whole_number("moves", moves)
         as_choice("until", self.goal if until is None else until, GOALS)
-        if progress is not None and not callable(progress):
-            raise ParameterError(f"progress must be None or callable; it is {progress!r}")
-        return refinement.run(self._live, budget, max_moves, progress)
+        return refinement.run(self._live, budget, max_moves, _checked_progress(progress))
 
     @one_at_a_time
     def set_linkage(
-        self, linkage: str, metric: str | None = None, metric_params: Mapping[str, Any] | None = None
+        self,
+        linkage: str,
+        metric: str | Callable[..., Any] | None = None,
+        metric_params: Mapping[str, Any] | None = None,
+        X: Any = None,
     ) -> Report:
         """Change the linkage. The tree is kept, and refined from where it is.
 
         Parameters
         ----------
         linkage : str
-        metric, metric_params : optional
-            To change the metric in the same step, where the linkage does not go with the present one.
+        metric, metric_params, X : optional
+            To change the metric in the same step, as `set_metric` does.
 
         Examples
         --------
         >>> h = et.Hierarchy(linkage="ward")
         >>> keys = h.insert(np.random.default_rng(0).normal(size=(100, 2)))
-        >>> h.set_linkage("average", metric="sqeuclidean").homogeneous
+        >>> h.set_linkage("average").homogeneous
+        True
+        >>> h.set_linkage("complete", metric="cosine").homogeneous
         True
         """
         if metric is None:
-            return self._set_scheme(Scheme(linkage, self.metric, metric_params or self.metric_params))
-        return self._set_scheme(Scheme(linkage, metric, metric_params))
+            return self._set_scheme(Scheme(linkage, self.metric, metric_params or self.metric_params), X)
+        return self._set_scheme(Scheme(linkage, metric, metric_params), X)
 
     @one_at_a_time
-    def set_metric(self, metric: str, metric_params: Mapping[str, Any] | None = None) -> Report:
-        """Change the metric, or its parameters. The tree is kept, and refined from where it is.
+    def set_metric(
+        self, metric: str | Callable[..., Any], metric_params: Mapping[str, Any] | None = None, X: Any = None
+    ) -> Report:
+        """Change the metric, its parameters, or the dissimilarities. The tree is kept, and refined from where it is.
 
         Parameters
         ----------
         metric, metric_params
             As for `Hierarchy`.
+        X : optional
+            What the metric compares, in the order of ``keys()``. It is needed for ``metric="precomputed"``, where it is
+            the matrix of dissimilarities, and to leave that; by default it is the points that the hierarchy has.
 
         Examples
         --------
@@ -352,8 +392,10 @@ class Hierarchy(HierarchyReader):
         >>> keys = h.insert(np.random.default_rng(0).normal(size=(100, 2)))
         >>> h.set_metric("cosine").homogeneous
         True
+        >>> h.set_metric("minkowski", {"p": 3}).homogeneous
+        True
         """
-        return self._set_scheme(Scheme(self.linkage, metric, metric_params))
+        return self._set_scheme(Scheme(self.linkage, metric, metric_params), X)
 
     @one_at_a_time
     def copy(self) -> Hierarchy:
@@ -389,18 +431,15 @@ class Hierarchy(HierarchyReader):
     def __repr__(self) -> str:
         content = "empty"
         if len(self):
-            points, columns = _counted(len(self), "point"), _counted(self._live.n_columns, "column")
-            content = f"{points}, {columns} of {self._live.dtype.name}"
-        return f"Hierarchy(linkage={self.linkage!r}, metric={self.metric!r}): {content}"
+            content = _counted(len(self), "point")
+            if self._live.n_columns is not None:
+                content += f", {_counted(self._live.n_columns, 'column')} of {self._live.dtype.name}"
+        return f"Hierarchy(linkage={self.linkage!r}, metric={self._live.scheme.metric_name}): {content}"
 
     @property
-    def _n_columns(self) -> int | None:
-        """None before the first points."""
-        return self._live.n_columns or None
-
-    @property
-    def _dtype(self) -> np.dtype[Any] | None:
-        return self._live.dtype if self._live.n_columns else None
+    def _is_new(self) -> bool:
+        """Whether no point has ever been inserted."""
+        return self._keys.next_birth == 0
 
     @classmethod
     def _assembled(cls, goal: str, seed: int, live: LiveTree, keys: KeyTable) -> Hierarchy:
@@ -423,60 +462,100 @@ class Hierarchy(HierarchyReader):
         return chosen
 
     def _checked(
-        self, X: Any, keys: Any, sample_weight: Any
-    ) -> tuple[NDArray[Any], NDArray[np.float64], list[Hashable] | None]:
+        self, X: Any, keys: Any, sample_weight: Any, progress: Progress | None = None
+    ) -> tuple[Incoming, NDArray[np.float64], list[Hashable] | None]:
         """New points with their weights, and keys where the user chose any."""
-        points = as_points(X, self._n_columns, self._dtype)
-        return points, as_weights(sample_weight, len(points)), self._new_keys(keys, len(points))
-
-    def _coordinates(self, points: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[Any]:
-        """The coordinates of points that may come into the tree with these weights."""
-        coordinates = self._live.scheme.coordinates(points)
-        self._live.check_range(coordinates, weights)
-        return coordinates
+        live = None if self._is_new else self._live
+        leaves = self._keys.leaves() if self._live.needs_order else NONE
+        incoming = receive(self._live.scheme, X, live, leaves, _checked_progress(progress))
+        weights, chosen = as_weights(sample_weight, len(incoming)), self._new_keys(keys, len(incoming))
+        if len(incoming):
+            self._live.check_range(incoming, weights)
+        return incoming, weights, chosen
 
     def _undo_copy(self, count: int) -> LiveTree | None:
         """The tree as it is, where a batch is so large that a copy costs little beside it."""
         return self._live.copy() if count >= max(len(self), _UNDOABLE) else None
 
-    def _live_for(self, points: NDArray[Any]) -> LiveTree:
-        """The tree, with room for `points`; the first points decide on the columns and the type."""
+    def _live_for(self, incoming: Incoming) -> LiveTree:
+        """The tree, with room for new points; the first ones decide on the columns and the type."""
         live = self._live
-        if live.n_columns == 0:
-            live = LiveTree(live.scheme, points.shape[1], points.dtype)
+        if self._is_new:
+            live = new_tree(live.scheme, incoming.n_columns, incoming.stored.dtype)
+            live.reserve(len(incoming))
             live.warm_up()
-        live.reserve(len(points))
+        live.reserve(len(incoming))
         return live
 
     def _next_births(self, count: int) -> NDArray[np.int64]:
         return np.arange(self._keys.next_birth, self._keys.next_birth + count)
 
-    def _begin(self, X: Any, keys: Any, sample_weight: Any) -> NDArray[np.int32]:
+    def _begin(self, X: Any, keys: Any, sample_weight: Any) -> tuple[NDArray[np.int32], Incoming]:
         """Leaves for all points of a new hierarchy, which hang nowhere yet."""
-        points, weights, chosen = self._checked(X, keys, sample_weight)
-        if len(points) == 0:
-            return np.empty(0, np.int32)
-        coordinates = self._coordinates(points, weights)
-        self._live = self._live_for(points)
-        leaves = self._live.add_leaves(points, coordinates, weights, self._next_births(len(points)))
+        incoming, weights, chosen = self._checked(X, keys, sample_weight)
+        if len(incoming) == 0:
+            return NONE, incoming
+        self._live = self._live_for(incoming)
+        leaves = self._live.add_leaves(incoming, weights, self._next_births(len(incoming)), NONE)
         self._keys.add(chosen, leaves)
-        return leaves
+        return leaves, incoming
 
-    def _set_scheme(self, scheme: Scheme) -> Report:
+    def _grown(
+        self,
+        X: Any,
+        keys: Any,
+        sample_weight: Any,
+        linkage_matrix: Callable[[LiveTree, NDArray[np.int32], Incoming], Any],
+    ) -> Hierarchy:
+        """Hang points into a new hierarchy in the shape of the SciPy matrix that a function finds for them."""
+        leaves, incoming = self._begin(X, keys, sample_weight)
+        Z = starting.checked_linkage_matrix(linkage_matrix(self._live, leaves, incoming), leaves.size)
+        starting.shape_from_linkage(self._live, leaves, Z)
+        self._live.rebuild()
+        return self
+
+    def _set_scheme(self, scheme: Scheme, X: Any) -> Report:
+        old = self._live
+        if self._is_new:
+            self._live = new_tree(scheme, None, old.dtype)
+            return self.refine()
+        if X is None and DISSIMILARITIES in (scheme.holds, old.scheme.holds) and scheme.holds != old.scheme.holds:
+            what = "the matrix of dissimilarities" if scheme.holds == DISSIMILARITIES else "the points"
+            raise ParameterError(
+                f"the hierarchy does not have what metric={scheme.metric_name} compares: give X, {what} in the order "
+                "of keys()"
+            )
+        leaves = self._keys.leaves()
+        incoming = receive(scheme, old.points(leaves) if X is None else X)
+        if len(incoming) != leaves.size:
+            raise DimensionError(f"X must have {leaves.size} points, one for each of keys(); it has {len(incoming)}")
+        live = new_tree(scheme, incoming.n_columns, incoming.stored.dtype)
+        live.check_range(incoming, old.tree.size[leaves])
         with Uninterrupted():
-            if self._live.n_columns == 0:
-                self._live = LiveTree(scheme, 0, self._live.dtype)
-            else:
-                self._live.set_scheme(scheme)
+            live.adopt(old, leaves, incoming)
+            self._live = live
         return self.refine()
+
+
+def _checked_progress(progress: Any) -> Any:
+    if progress is not None and not callable(progress):
+        raise ParameterError(f"progress must be None or callable; it is {progress!r}")
+    return progress
 
 
 def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
-def load(path: str | os.PathLike[str]) -> Hierarchy:
+def load(path: str | os.PathLike[str], metric: Callable[..., Any] | None = None) -> Hierarchy:
     """Read a hierarchy that `Hierarchy.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+    metric : callable, optional
+        The function that was the metric, which a file cannot hold. Without it the tree can be read and refined, and
+        points removed, but none inserted.
 
     Raises
     ------
@@ -495,5 +574,5 @@ def load(path: str | os.PathLike[str]) -> Hierarchy:
     >>> et.load("tree.evertree")
     Hierarchy(linkage='ward', metric='euclidean'): 2 points, 1 column of float64
     """
-    live, keys, options = saving.load(path)
+    live, keys, options = saving.load(path, metric)
     return Hierarchy._assembled(options["goal"], options["seed"], live, keys)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.errors import (
+    DataError,
     DimensionError,
     DuplicateKeyError,
     InvalidKeyError,
@@ -23,13 +24,16 @@ from evertree.errors import (
     listed,
     name_rows,
 )
-from evertree.linkages import LARGEST, largest_value
+from evertree.metrics import LARGEST, largest_value
 
 #: What a tree can be after every edit.
 GOALS = ("homogeneous",)
 
 #: Weights above this, or below its inverse, are refused, so that their sums and products stay finite.
 LARGEST_WEIGHT = 1e100
+
+#: Lines of a matrix of dissimilarities that are checked together.
+_LINES_AT_ONCE = 256
 
 
 def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDArray[Any]:
@@ -51,8 +55,8 @@ def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDA
     return np.ascontiguousarray(points, dtype=wanted)
 
 
-def _as_matrix(X: Any) -> NDArray[Any]:
-    """`X` as an array of real numbers with two dimensions; with no columns only where it has no rows."""
+def _as_array(X: Any) -> NDArray[Any]:
+    """`X` as an array of real numbers."""
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise NotNumericError("X must be a dense array; it is sparse: pass X.toarray() if that fits in memory")
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
@@ -70,6 +74,12 @@ def _as_matrix(X: Any) -> NDArray[Any]:
         raise NotNumericError(f"X must be an array of real numbers, a row for each point; it is {kind}")
     if points.dtype not in (np.float32, np.float64):
         points = points.astype(np.float64)
+    return points
+
+
+def _as_matrix(X: Any) -> NDArray[Any]:
+    """`X` as an array of real numbers with two dimensions; with no columns only where it has no rows."""
+    points = _as_array(X)
     if points.ndim == 1 and points.size == 0:
         return points.reshape(0, 0)
     if points.ndim != 2:
@@ -160,3 +170,77 @@ def as_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise ParameterError(f"{name} must be {either(choices)}; it is {value!r}")
     return value
+
+
+def as_dissimilarities(
+    X: Any, n_live: int, dtype: np.dtype[Any] | None, changed: NDArray[np.intp] | None = None
+) -> NDArray[Any]:
+    """Given dissimilarities as a checked array, of float32 if it is that, of float64 otherwise.
+
+    For k new points its shape is (k, n_live + k): to the live points, then among the new ones. Where there are no live
+    points, that is a square matrix, and a condensed one will do. For `changed` points, named by their positions, it is
+    (k, n_live).
+    """
+    matrix = _as_array(X)
+    if matrix.ndim == 1 and n_live == 0 and changed is None and matrix.size:
+        matrix = _squared(matrix)
+    k = len(matrix) if changed is None else changed.size
+    columns = n_live + k if changed is None else n_live
+    if matrix.ndim == 1 and matrix.size == 0:
+        matrix = matrix.reshape(0, columns)
+    if matrix.ndim == 1 and changed is not None and changed.size == 1:
+        matrix = matrix.reshape(1, -1)
+    if matrix.ndim != 2 or matrix.shape != (k, columns):
+        raise DimensionError(_expected_dissimilarities(matrix.shape, n_live, changed))
+    wanted = dtype or (matrix.dtype if matrix.dtype == np.float32 else np.dtype(np.float64))
+    own = n_live + np.arange(k) if changed is None else changed
+    _check_dissimilarities(matrix, own, 1e-5 if wanted == np.float32 else 1e-9)
+    return matrix if matrix.dtype == wanted and matrix.flags.c_contiguous else np.ascontiguousarray(matrix, wanted)
+
+
+def _expected_dissimilarities(shape: tuple[int, ...], n_live: int, changed: NDArray[np.intp] | None) -> str:
+    if changed is not None:
+        return f"X must have shape ({changed.size}, {n_live}): from each key to all live points; it has {shape}"
+    if n_live == 0:
+        return f"X must be a square matrix of dissimilarities, or a condensed one; its shape is {shape}"
+    return (
+        f"X must have shape (k, {n_live} + k) with metric='precomputed': from the k new points to the {n_live} live "
+        f"ones in the order of keys(), then among the new ones; its shape is {shape}"
+    )
+
+
+def _squared(condensed: NDArray[Any]) -> NDArray[Any]:
+    from scipy.spatial.distance import squareform
+
+    n = round((1 + np.sqrt(1 + 8 * condensed.size)) / 2)
+    if n * (n - 1) // 2 != condensed.size:
+        raise DimensionError(
+            f"X must be a square matrix of dissimilarities, or a condensed one; {condensed.size} values are no triangle"
+        )
+    return squareform(condensed, checks=False)
+
+
+def _check_dissimilarities(matrix: NDArray[Any], own: NDArray[np.intp], tolerance: float) -> None:
+    """Refuse what is no dissimilarity; column ``own[a]`` is line a's own point. Works in parts, for mapped memory."""
+    for start in range(0, len(matrix), _LINES_AT_ONCE):
+        part = np.asarray(matrix[start : start + _LINES_AT_ONCE])
+        lines = np.arange(start, start + len(part))
+        for is_bad, error, what in (
+            (~np.isfinite(part), NotFiniteError, "finite; it has NaN or infinity"),
+            (part < 0, DataError, "not negative; some are"),
+            (part > LARGEST, MagnitudeError, f"at most {LARGEST:.3g}; some are larger"),
+        ):
+            if is_bad.any():
+                rows = name_rows(start + np.flatnonzero(is_bad.any(axis=1)))
+                raise error(f"dissimilarities in X must be {what}: see {rows}")
+        if np.any(part[np.arange(len(part)), own[lines]] != 0):
+            raise DataError("X must have zeros on its diagonal: a point does not differ from itself")
+        mirrored = np.asarray(matrix[:, own[lines]]).T
+        among_new = part[:, own]
+        off = np.abs(among_new - mirrored) > tolerance * np.maximum(among_new, mirrored)
+        if off.any():
+            a, b = np.argwhere(off)[0]
+            raise DataError(
+                f"X must be symmetric; points {start + a} and {b} have {among_new[a, b]} and {mirrored[a, b]}: "
+                "use (X + X.T) / 2 if that is right"
+            )

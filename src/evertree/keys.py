@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 import math
-import uuid
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -213,42 +210,3 @@ def _whole_part(key: Hashable) -> int:
     if isinstance(key, (Real, Decimal)) and -1 < key < 2**62:
         return math.floor(key)
     return -1
-
-
-def encode_keys(keys: Sequence[Hashable]) -> list[Any]:
-    """Keys as JSON can have them."""
-    return [_encode(key) for key in keys]
-
-
-def decode_keys(encoded: Sequence[Any]) -> list[Hashable]:
-    """The keys that `encode_keys` was given."""
-    return [_decode(item) for item in encoded]
-
-
-# How to write and read the kinds of keys that JSON does not have. Their order matters: a datetime is a date too.
-_CODECS: dict[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "tuple": (tuple, encode_keys, lambda items: tuple(decode_keys(items))),
-    "bytes": (bytes, bytes.hex, bytes.fromhex),
-    "uuid": (uuid.UUID, str, uuid.UUID),
-    "datetime": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
-    "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
-}
-
-
-def _encode(key: Hashable) -> Any:
-    if key is None or type(key) in (bool, int, float, str):
-        return key
-    for name, (kind, write, _) in _CODECS.items():
-        if type(key) is kind:
-            return {name: write(key)}
-    raise InvalidKeyError(
-        f"only keys that are numbers, strings, None, bytes, dates, UUIDs or tuples of these can be saved; "
-        f"this one is a {type(key).__name__}: {key!r}"
-    )
-
-
-def _decode(item: Any) -> Hashable:
-    if not isinstance(item, dict):
-        return item
-    ((name, value),) = item.items()
-    return _CODECS[name][2](value)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree import kernels
 from evertree.errors import DimensionError, EmptyHierarchyError
 from evertree.hierarchy import Hierarchy
 from evertree.tree import LiveTree, views
@@ -40,7 +39,7 @@ def cophenetic_correlation(h: Hierarchy, diagonal: bool = False) -> float:
     """
     live, leaves = _parts(h)
     n = leaves.size
-    d = live.scheme.dissimilarities(live.tree.mean[leaves])
+    d = live.dissimilarities(leaves)
     u = h.cophenetic()
     # Each pair counts twice and each point once with zeros: n² terms.
     weight, n_terms = (2.0, float(n * n)) if diagonal else (1.0, float(d.size))
@@ -94,7 +93,9 @@ def dendrogram_purity(h: Hierarchy, labels: Any) -> float:
 
 
 def tree_value(h: Hierarchy) -> float:
-    """Σ over pairs of their dissimilarity times the size of the smallest cluster that holds both. O(n m).
+    """Σ over pairs of their dissimilarity times the size of the smallest cluster that holds both.
+
+    O(n m) where the linkage follows from means and variances, O(n² m) otherwise.
 
     The objective of Cohen-Addad and others for dissimilarities: the larger, the better the tree. Every move of average
     linkage increases it. For Ward the dissimilarity is the squared Euclidean distance.
@@ -107,7 +108,7 @@ def tree_value(h: Hierarchy) -> float:
     41.0
     """
     live, _ = _parts(h)
-    return float(live.scheme.zeta(kernels.heights.sum_value(live.tree, live.nodes())))
+    return live.tree_value()
 
 
 def total_linkage(h: Hierarchy) -> float:
@@ -123,7 +124,7 @@ def total_linkage(h: Hierarchy) -> float:
     14.0
     """
     live, _ = _parts(h)
-    return float(live.scheme.zeta(views.linkage_values(live, live.nodes()).sum()))
+    return float(live.scheme.zeta(live.linkage_values(live.nodes()).sum()))
 
 
 def _parts(h: Hierarchy) -> tuple[LiveTree, NDArray[np.int32]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,10 @@ class HierarchyReader:
         """
         return self._keys.keys()
 
-    def points(self) -> NDArray[Any]:
+    def points(self) -> Any:
         """The live points as they were given, a row for each key. A copy.
+
+        Objects come as a list, and dissimilarities as the square matrix of all of them.
 
         Examples
         --------
@@ -55,7 +57,7 @@ class HierarchyReader:
         array([[3., 4.],
                [0., 2.]])
         """
-        return np.array(self._live.points(self._keys.leaves()))
+        return self._live.points(self._keys.leaves())
 
     @property
     def goal(self) -> str:
@@ -91,8 +93,8 @@ class HierarchyReader:
         return self._live.scheme.linkage.name
 
     @property
-    def metric(self) -> str:
-        """The metric. See `set_metric`.
+    def metric(self) -> str | Callable[..., Any]:
+        """The metric: a name, or the function that was given. See `set_metric`.
 
         Examples
         --------
@@ -126,6 +128,19 @@ class HierarchyReader:
         0
         """
         return self._live.n_moves
+
+    @property
+    def n_dissimilarities(self) -> int:
+        """Dissimilarities evaluated so far: none where means and variances do, or where they were given.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy("complete")
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> h.n_dissimilarities
+        3
+        """
+        return self._live.n_evaluated
 
     @property
     def n_bytes(self) -> int:
@@ -249,8 +264,39 @@ class HierarchyReader:
         >>> h.height(h.root)
         3.0
         """
-        value = views.linkage_values(self._live, np.array([self._known_node(node)], np.int32))
+        value = self._live.linkage_values(np.array([self._known_node(node)], np.int32))
         return float(self._live.scheme.height(value[0]))
+
+    def prototypes(self, nodes: Any = None) -> dict[int, Hashable]:
+        """The point that stands for each cluster: for minimax linkage the one from which all others are nearest.
+
+        For Ward, and where else means are kept, it is the point nearest to the mean; for other linkages the medoid, the
+        point of least total dissimilarity to the others. A tie goes to the oldest.
+
+        Parameters
+        ----------
+        nodes : collection of nodes, optional
+            By default all.
+
+        Returns
+        -------
+        prototypes : dict
+            From each node to the key of a point below it.
+
+        Notes
+        -----
+        The medoids of a tree take O(n²) evaluations in all; the others a look at each leaf below each node.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy("minimax")
+        >>> keys = h.insert([[0.0], [2.0], [3.0]])
+        >>> h.prototypes()[h.root], h.height(h.root)
+        (1, 2.0)
+        """
+        chosen = self.nodes() if nodes is None else np.array([self._known_node(u) for u in nodes], np.int32)
+        leaves = self._live.prototypes(chosen)
+        return dict(zip(chosen.tolist(), self._keys.keys_of(leaves, self._live.tree.birth[leaves]), strict=True))
 
     def is_homogeneous(self) -> bool:
         """Whether no grandchild is closer to its parent's sibling than to its own sibling. Scans the whole tree.
@@ -281,7 +327,9 @@ class HierarchyReader:
         [[0, 2]]
         """
         found = np.empty(len(self), np.int32)
-        return found[: kernels.scan.find_violations(self._live.tree, self._live.tag, found)]
+        if len(self) < 3:
+            return found[:0]
+        return found[: kernels.scan.find_violations(self._live.for_scanning(), self._live.tag, found)]
 
     def is_monotone(self) -> bool:
         """Whether no node is lower than its child. Scans the whole tree.
@@ -293,6 +341,8 @@ class HierarchyReader:
         >>> h.is_monotone()
         True
         """
+        if len(self) < 3:
+            return True
         found = np.empty(len(self), np.int32)
         return int(kernels.scan.find_inversions(self._live.tree, self._live.tag, found)) == 0
 
@@ -364,10 +414,10 @@ class HierarchyReader:
 
         Examples
         --------
-        >>> h = et.Hierarchy(linkage="average", metric="sqeuclidean")
+        >>> h = et.Hierarchy(linkage="average")
         >>> keys = h.insert([[0.0], [5.0], [1.0]])
         >>> h.cophenetic()
-        array([20.5,  1. , 20.5])
+        array([4.5, 1. , 4.5])
         """
         return views.cophenetic(self._live, self._keys.leaves())
 

@@ -26,6 +26,8 @@ class Report:
         Nodes at which homogeneity was checked.
     grafts : int
         Subtrees cut off and attached elsewhere: none, as the goal ``"homogeneous"`` takes moves only.
+    dissimilarities : int
+        Dissimilarities evaluated.
     seconds : float
         Time taken.
     pending : int
@@ -54,6 +56,7 @@ class Report:
     pending: int
     homogeneous: bool
     stopped_by: str | None
+    dissimilarities: int = 0
     grafts: int = 0
     stable: bool = False
 
@@ -68,7 +71,7 @@ def run(
     start = last_call = time.perf_counter()
     if live.n_pending == 0 and live.n_guarded:
         live.rebuild()  # the guard stopped an earlier run: try again
-    checks_before, moves_before = live.n_checks, live.n_moves
+    checks_before, moves_before, evaluated_before = live.n_checks, live.n_moves, live.n_evaluated
     n_checks = 256  # in a slice; it adapts to the speed of the machine and the number of columns
 
     def report(stopped_by: str | None) -> Report:
@@ -78,6 +81,7 @@ def run(
             seconds=time.perf_counter() - start,
             pending=live.n_pending,
             homogeneous=live.n_pending == 0 and live.n_guarded == 0,
+            dissimilarities=live.n_evaluated - evaluated_before,
             stopped_by="guard" if stopped_by == "homogeneous" and live.n_guarded else stopped_by,
         )
 

@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evertree.columns import PENDING, Tree, Worklist
-from evertree.errors import CorruptFileError, EvertreeError
+from evertree.codec import decode_all, encode_all
+from evertree.columns import PENDING, MeanTree, Worklist
+from evertree.errors import CorruptFileError, EvertreeError, ParameterError
 from evertree.file_format import read, write
 from evertree.inputs import GOALS, as_choice, as_whole_number
-from evertree.keys import KeyTable, decode_keys, encode_keys
-from evertree.linkages import Scheme
-from evertree.tree import LiveTree, invariants
+from evertree.keys import KeyTable
+from evertree.scheme import OBJECTS, Scheme
+from evertree.tree import LiveTree, MeanLiveTree, PairLiveTree, invariants
 
 
 def save(path: str | os.PathLike[str], live: LiveTree, keys: KeyTable, options: Mapping[str, Any]) -> None:
     """Write a tree, its keys and the options of its hierarchy."""
     used = live.n_used
+    scheme = live.scheme
+    params = scheme.metric_params or {}
+    arrays: dict[str, NDArray[Any]] = {
+        f"metric_params.{name}": value for name, value in params.items() if isinstance(value, np.ndarray)
+    }
     header = {
-        "linkage": live.scheme.linkage.name,
-        "metric": live.scheme.metric,
+        "linkage": scheme.linkage.name,
+        "metric": scheme.metric if isinstance(scheme.metric, str) else None,
+        "metric_name": scheme.metric_name,
+        "metric_params": {name: value for name, value in params.items() if not isinstance(value, np.ndarray)},
+        "n_columns": live.n_columns,
         "next_birth": keys.next_birth,
         "next_number": keys.next_number,
-        "keys": None if keys.is_numbered else encode_keys(keys.keys()),
+        "keys": None if keys.is_numbered else encode_all(keys.keys()),
         **options,
     }
-    arrays = {f"tree.{name}": column[:used] for name, column in live.tree._asdict().items()}
+    arrays |= {f"tree.{name}": column[:used] for name, column in live.tree._asdict().items() if name != "pairs"}
     arrays["tree.state"] = live.tree.state
     arrays["work.pending"] = live.work.stack[: live.work.state[PENDING]]
     arrays["work.mark"] = live.work.mark[:used]
@@ -36,25 +46,29 @@ def save(path: str | os.PathLike[str], live: LiveTree, keys: KeyTable, options: 
     arrays["leaves"] = keys.leaves()
     if keys.is_numbered:
         arrays["numbers"] = np.array(keys.keys(), np.int64)
-    if live.kept is not None:
-        arrays["points"] = live.kept[: used // 2]
-    if live.scheme.matrix is not None:
-        arrays["VI"] = live.scheme.matrix
+    if isinstance(live, PairLiveTree):
+        arrays["x"] = live.x_in_use
+    if isinstance(live, (MeanLiveTree, PairLiveTree)) and live.kept is not None:
+        if live.n_columns is None:
+            header["points"] = encode_all(live.points(keys.leaves()))
+        else:
+            arrays["points"] = live.kept[: used // 2]
     write(path, header, arrays)
 
 
-def load(path: str | os.PathLike[str]) -> tuple[LiveTree, KeyTable, dict[str, Any]]:
+def load(
+    path: str | os.PathLike[str], metric: Callable[..., Any] | None = None
+) -> tuple[LiveTree, KeyTable, dict[str, Any]]:
     """Read what `save` wrote, and check that it is a tree."""
     header, arrays = read(path)
+    if metric is not None and (not callable(metric) or header.get("metric") is not None):
+        raise ParameterError(
+            f"metric must be a function, and the hierarchy in {path} must have been saved with one; its metric is "
+            f"{header.get('metric_name', header.get('metric'))}"
+        )
     try:
-        scheme = Scheme(header["linkage"], header["metric"], {"VI": arrays["VI"]} if "VI" in arrays else None)
-        tree = Tree(**{name: arrays[f"tree.{name}"] for name in Tree._fields})
-        pending = arrays["work.pending"]
-        stack = np.empty_like(tree.parent)
-        stack[: pending.size] = pending
-        work = Worklist(stack, arrays["work.mark"], arrays["work.state"])
-        live = LiveTree.of_columns(scheme, tree, work, arrays.get("points"))
-        names = arrays["numbers"].tolist() if header["keys"] is None else decode_keys(header["keys"])
+        live = _tree_of(_scheme_of(header, arrays, metric), header, arrays)
+        names = arrays["numbers"].tolist() if header["keys"] is None else decode_all(header["keys"])
         keys = KeyTable.assembled(
             names, arrays["leaves"], header["keys"] is None, header["next_birth"], header["next_number"]
         )
@@ -64,8 +78,48 @@ def load(path: str | os.PathLike[str]) -> tuple[LiveTree, KeyTable, dict[str, An
         invariants.check_keys(live, keys.leaves())
         if keys.next_birth <= live.tree.birth[keys.leaves()].max(initial=-1):
             raise CorruptFileError("a point is younger than the next one")
-        live.warm_up()
+        if keys.next_birth:
+            live.warm_up()
         options = {"goal": as_choice("goal", header["goal"], GOALS), "seed": as_whole_number("seed", header["seed"])}
     except (EvertreeError, LookupError, TypeError, ValueError) as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
     return live, keys, options
+
+
+def _scheme_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]], metric: Callable[..., Any] | None) -> Scheme:
+    params: dict[str, Any] = dict(header.get("metric_params", {}))
+    prefix = "metric_params."
+    params |= {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    if "VI" in arrays:  # a file of version 1
+        params["VI"] = arrays["VI"]
+    if header["metric"] is None:
+        return Scheme(header["linkage"], metric or _missing(header["metric_name"]))
+    return Scheme(header["linkage"], header["metric"], params or None)
+
+
+def _missing(name: str) -> Callable[..., Any]:
+    """Stands for a function that is not in the file: the tree can be read, but not take in points."""
+
+    def missing(*_: Any) -> float:
+        raise ParameterError(
+            f"the metric {name} is a function, which a file cannot hold: load(path, metric=...) takes it"
+        )
+
+    missing.__name__ = name
+    return missing
+
+
+def _tree_of(scheme: Scheme, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LiveTree:
+    columns = {name.removeprefix("tree."): array for name, array in arrays.items() if name.startswith("tree.")}
+    pending = arrays["work.pending"]
+    stack = np.empty_like(columns["parent"])
+    stack[: pending.size] = pending
+    work = Worklist(stack, arrays["work.mark"], arrays["work.state"])
+    points = arrays.get("points")
+    if scheme.has_statistics:
+        return MeanLiveTree.of_columns(scheme, MeanTree(**columns), work, points)
+    if scheme.holds == OBJECTS and header["n_columns"] is None:
+        points = np.empty(columns["parent"].size // 2, object)
+        for leaf, point in zip(arrays["leaves"].tolist(), decode_all(header["points"]), strict=True):
+            points[leaf >> 1] = point
+    return PairLiveTree.of_columns(scheme, header["n_columns"], columns, work, arrays["x"], points)

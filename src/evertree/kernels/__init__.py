@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evertree.kernels import (
+        chain,
         cut,
+        dissimilarities,
         grow,
         heights,
         homogenise,
         insert,
+        pair_path,
+        pairs,
+        prototypes,
         purity,
         remove,
         scan,
@@ -23,11 +28,16 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "chain",
     "cut",
+    "dissimilarities",
     "grow",
     "heights",
     "homogenise",
     "insert",
+    "pair_path",
+    "pairs",
+    "prototypes",
     "purity",
     "remove",
     "scan",

@@ -8,11 +8,13 @@ check of sixteen dimensions.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.extending import overload
 
 #: Freedoms that let the compiler sum with vector instructions. NaN and infinity keep their meaning.
 REASSOCIATE = frozenset({"reassoc", "contract", "nsz"})
@@ -45,16 +47,59 @@ def kernel(function: Callable[..., Any]) -> Any:
         cache_file = compiled._cache._cache_file
         cache_file._source_stamp  # noqa: B018  to know that this Numba has it
         cache_file._source_stamp = _SOURCES
+        cache_file._load_index = _or_nothing(cache_file._load_index)
     except (RuntimeError, AttributeError):  # nowhere to keep it, or no way to stamp it: compile in every process
         return numba.njit(_nrt=False)(function)
     return compiled
 
 
+def _or_nothing(load_index: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
+    """What is kept on disk, or nothing where it cannot be read: it may name classes that are gone."""
+
+    def load() -> dict[Any, Any]:
+        try:
+            return load_index()
+        except Exception:
+            return {}
+
+    return load
+
+
+def step(function: Callable[..., Any]) -> Any:
+    """Compile a step of a kernel that is too long to stand in each kernel that uses it."""
+    return numba.njit(_nrt=False)(function)
+
+
 def inline(function: Callable[..., Any]) -> Any:
     """Compile a step of a kernel, into each kernel that uses it."""
-    return numba.njit(_nrt=False, forceinline=True)(function)
+    return numba.njit(_nrt=False, inline="always")(function)
 
 
 def inline_sum(function: Callable[..., Any]) -> Any:
     """As `inline`, for a step that sums over the columns of the data: the order of the sum is free."""
     return numba.njit(_nrt=False, forceinline=True, fastmath=set(REASSOCIATE))(function)
+
+
+def choose(by: str, table: Mapping[Any, Callable[..., Any]], inlined: bool = True) -> Any:
+    """A function that is, for each class that the argument `by` may have, another one: chosen when it is compiled.
+
+    The functions in `table` are steps, or plain ones, and have the same arguments. Classes are those of NamedTuples.
+    """
+    plain = {kind: getattr(function, "py_func", function) for kind, function in table.items()}
+    signature = inspect.signature(next(iter(plain.values())))
+    position = list(signature.parameters).index(by)
+
+    def chosen(*args: Any) -> Any:
+        return table[type(args[position])](*args)
+
+    def register(kind: type, is_inlined: bool) -> None:
+        def typed(*args: Any) -> Any:
+            return plain[kind] if args[position].instance_class is kind else None
+
+        typed.__signature__ = signature  # type: ignore[attr-defined]
+        overload(chosen, jit_options={"_nrt": False, "forceinline": is_inlined})(typed)
+
+    chosen.__signature__ = signature  # type: ignore[attr-defined]
+    for kind, function in table.items():
+        register(kind, inlined and plain[kind] is function)
+    return chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evertree.kernels.compile import kernel
 from evertree.kernels.linkage_values import average_value, linkage_value
+from evertree.kernels.pair_values import value_between
 from evertree.kernels.topology import is_leaf
 
 
@@ -21,6 +22,20 @@ def make_monotone(tree, nodes, height):
     for u in nodes:
         if not is_leaf(u):
             height[u] = max(height[u], height[tree.left[u]], height[tree.right[u]])
+
+
+@kernel
+def sum_value_of_pairs(tree, average, nodes):
+    """Σ over pairs of w_i w_j d(i, j) · (size of the node at which i and j meet), for all `nodes`. O(n² m).
+
+    `average` is the tag of average linkage.
+    """
+    total = 0.0
+    for u in nodes:
+        if not is_leaf(u):
+            a, b = tree.left[u], tree.right[u]
+            total += tree.size[a] * tree.size[b] * tree.size[u] * value_between(average, tree, a, b)
+    return total
 
 
 @kernel

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from evertree.columns import CHECKS, GUARDED, MOVES, MOVES_BEFORE, NULL, PENDING, QUOTA
+from evertree.kernels.check import find_near, update_after_move
 from evertree.kernels.compile import inline, kernel
-from evertree.kernels.linkage_values import nearer_child
-from evertree.kernels.statistics import merge_children
+from evertree.kernels.pair_check import BUSY
 from evertree.kernels.topology import sibling, swap_with_uncle
 from evertree.kernels.worklist import pop, push
 
@@ -22,12 +22,12 @@ def guarded_tolerance(linkage, work):
 
 
 @inline
-def make_move(tree, work, v, near):
-    """Join `near`, a child of `v`, with the sibling of `v`: one NNI move, and the checks that it makes dirty. O(m)."""
+def make_move(linkage, tree, work, v, near):
+    """Join `near`, a child of `v`, with the sibling of `v`: one NNI move, and the checks that it makes dirty."""
     g, c = tree.parent[v], sibling(tree, v)
     far = sibling(tree, near)
     swap_with_uncle(tree, far)
-    merge_children(tree, v)
+    update_after_move(linkage, tree, v, near)
     push(work, near)
     push(work, far)
     push(work, c)
@@ -48,8 +48,8 @@ def homogenise(tree, work, linkage, max_checks, max_moves):
     """Refine until the worklist is empty, or a limit is reached.
 
     `tab.OHC`: find a node at which local homogeneity is violated; swap its child with the larger dissimilarity to its
-    sibling, `far`, with that sibling; go on until there is none. O(m) for each check; a move changes the statistics of
-    one node.
+    sibling, `far`, with that sibling; go on until there is none. With statistics, each check is O(m) and a move changes
+    those of one node.
     """
     last_check = work.state[CHECKS] + max_checks
     last_move = work.state[MOVES] + max_moves
@@ -59,9 +59,12 @@ def homogenise(tree, work, linkage, max_checks, max_moves):
             continue
         work.state[CHECKS] += 1
         tolerance = guarded_tolerance(linkage, work)
-        near = nearer_child(linkage, tree, tolerance, tree.left[v], tree.right[v], sibling(tree, v))
+        near = find_near(linkage, tree, tolerance, v)
+        if near == BUSY:
+            push(work, v)
+            break
         if near != NULL:
-            make_move(tree, work, v, near)
+            make_move(linkage, tree, work, v, near)
             work.state[MOVES] += 1
     if work.state[PENDING] == 0:
         note_empty(work)

@@ -4,23 +4,56 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.columns import N_POINTS, NULL, ROOT, UNLIMITED
-from evertree.kernels.compile import inline, kernel
+from evertree.columns import N_POINTS, NULL, ROOT, UNLIMITED, MeanTree, PairTree
+from evertree.kernels.compile import choose, inline, kernel
 from evertree.kernels.homogenise import homogenise
 from evertree.kernels.linkage_values import nearer_child
+from evertree.kernels.pair_path import take_in
+from evertree.kernels.pair_point import measure_point, nearer_to_point
 from evertree.kernels.topology import attach, is_leaf
 from evertree.kernels.worklist import push, refresh
 
 
+def _prepare_means(linkage, tree, i):
+    pass
+
+
+def _prepare_pairs(linkage, tree, i):
+    if tree.state[ROOT] != NULL:
+        measure_point(linkage, tree, i)
+
+
+def _nearer_by_means(linkage, tree, k, i):
+    return nearer_child(linkage, tree, linkage.tolerance, tree.left[k], tree.right[k], np.int64(i))
+
+
+def _hang_by_means(linkage, tree, work, i, k):
+    u = attach(tree, i, k)
+    push(work, k)
+    while u != NULL:
+        refresh(tree, work, u)
+        u = tree.parent[u]
+
+
+#: Find out what is needed of leaf `i` beside every node.
+prepare = choose("tree", {MeanTree: _prepare_means, PairTree: _prepare_pairs})
+
+#: The child of `k` that is closer to leaf `i` than to its own sibling, the closer of the two; NULL if none is.
+nearer_to = choose("tree", {MeanTree: _nearer_by_means, PairTree: nearer_to_point})
+
+#: Hang leaf `i` beside `k`; compute its path anew; note the dirty checks.
+hang = choose("tree", {MeanTree: _hang_by_means, PairTree: take_in})
+
+
 @inline
 def find_place(tree, linkage, i):
-    """The node K beside which leaf `i` belongs (`tab.Insert`). O(m) for each level.
+    """The node K beside which leaf `i` belongs (`tab.Insert`).
 
     Start at the root. While K would be inhomogeneous with `i` as its sibling, go to its child that is closer to `i`.
     """
     k = tree.state[ROOT]
     while not is_leaf(k):
-        near = nearer_child(linkage, tree, linkage.tolerance, tree.left[k], tree.right[k], np.int64(i))
+        near = nearer_to(linkage, tree, k, i)
         if near == NULL:
             break
         k = near
@@ -29,17 +62,13 @@ def find_place(tree, linkage, i):
 
 @inline
 def insert_leaf(tree, work, linkage, i):
-    """Hang leaf `i`, whose row is filled, where it belongs; compute its path anew; note the dirty checks."""
+    """Hang leaf `i`, whose row is filled, where it belongs."""
     tree.state[N_POINTS] += 1
+    prepare(linkage, tree, i)
     if tree.state[ROOT] == NULL:
         tree.state[ROOT] = i
-        return
-    k = find_place(tree, linkage, i)
-    u = attach(tree, i, k)
-    push(work, k)
-    while u != NULL:
-        refresh(tree, work, u)
-        u = tree.parent[u]
+    else:
+        hang(linkage, tree, work, i, find_place(tree, linkage, i))
 
 
 @kernel

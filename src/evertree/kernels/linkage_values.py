@@ -1,14 +1,12 @@
-"""The value of a linkage between two nodes, and the comparison on which everything rests.
+"""The value of a linkage between two nodes from their means, and the comparison on which everything rests.
 
 Which linkage it is shows in the class of a tag (`evertree.linkages`), when a kernel is compiled.
 """
 
 from __future__ import annotations
 
-from numba.extending import overload
-
 from evertree.columns import NULL
-from evertree.kernels.compile import inline
+from evertree.kernels.compile import choose, inline
 from evertree.kernels.statistics import sq_dist, sq_dist_error
 from evertree.linkages import Average, Ward
 
@@ -42,28 +40,11 @@ def _average_factor(linkage, tree, u, v):
     return 1.0
 
 
-_VALUE = {Ward: _ward, Average: _average}
-_FACTOR = {Ward: _ward_factor, Average: _average_factor}
+#: ζ(u, v). O(m); reads rows `u` and `v` only.
+linkage_value = choose("linkage", {Ward: _ward, Average: _average})
 
-
-def linkage_value(linkage, tree, u, v):
-    """ζ(u, v). O(m); reads rows `u` and `v` only."""
-    return _VALUE[type(linkage)](linkage, tree, u, v)
-
-
-def distance_factor(linkage, tree, u, v):
-    """What the squared distance between the means is multiplied with in ζ(u, v)."""
-    return _FACTOR[type(linkage)](linkage, tree, u, v)
-
-
-@overload(linkage_value, jit_options={"_nrt": False, "forceinline": True})
-def _compiled_linkage_value(linkage, tree, u, v):
-    return _VALUE[linkage.instance_class]
-
-
-@overload(distance_factor, jit_options={"_nrt": False, "forceinline": True})
-def _compiled_distance_factor(linkage, tree, u, v):
-    return _FACTOR[linkage.instance_class]
+#: What the squared distance between the means is multiplied with in ζ(u, v).
+distance_factor = choose("linkage", {Ward: _ward_factor, Average: _average_factor})
 
 
 @inline
@@ -81,6 +62,13 @@ def exceeds(linkage, tree, tolerance, larger, a, b, smaller, c, d):
 
 
 @inline
+def is_first(tree, tolerance, a, z_a, b, z_b):
+    """Whether `a`, at linkage `z_a`, comes before `b`, at `z_b`: it is closer, or as close and has the older point."""
+    tied = abs(z_a - z_b) <= tolerance * max(z_a, z_b)
+    return tree.birth[a] < tree.birth[b] if tied else z_a < z_b
+
+
+@inline
 def nearer_child(linkage, tree, tolerance, a, b, c):
     """The check (`def.LocalStructuralOptimality`) at a node with children `a` and `b` and sibling `c`.
 
@@ -92,7 +80,5 @@ def nearer_child(linkage, tree, tolerance, a, b, c):
     z_bc = linkage_value(linkage, tree, b, c)
     if not min(z_ac, z_bc) < z_ab:  # the common case, without a look at ties
         return NULL
-    tied = abs(z_ac - z_bc) <= tolerance * max(z_ac, z_bc)
-    a_is_nearer = tree.birth[a] < tree.birth[b] if tied else z_ac < z_bc
-    near, z_near = (a, z_ac) if a_is_nearer else (b, z_bc)
+    near, z_near = (a, z_ac) if is_first(tree, tolerance, a, z_ac, b, z_bc) else (b, z_bc)
     return near if exceeds(linkage, tree, tolerance, z_ab, a, b, z_near, near, c) else NULL

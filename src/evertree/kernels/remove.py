@@ -1,10 +1,11 @@
-"""Deletion of points: detach the leaves, then compute each node above them once."""
+"""Deletion of points."""
 
 from __future__ import annotations
 
-from evertree.columns import N_POINTS, NULL, ROOT, STALE, WAITS
+from evertree.columns import N_POINTS, NULL, STALE, WAITS
 from evertree.kernels.compile import inline, kernel
-from evertree.kernels.topology import detach, sibling
+from evertree.kernels.pair_path import let_go
+from evertree.kernels.topology import detach, hangs, sibling
 from evertree.kernels.worklist import push, refresh
 
 
@@ -34,10 +35,15 @@ def refresh_path(tree, work, u):
             work.mark[u] -= WAITS
 
 
-@inline
-def hangs(tree, u):
-    """Whether `u` is in the tree."""
-    return u != NULL and (tree.parent[u] > NULL or tree.state[ROOT] == u)
+@kernel
+def detach_leaves_of_pairs(tree, work, linkage, leaves):
+    """Take `leaves` out of a tree of pairs one by one. O(n) for each, O(n m) for average and minimax linkage.
+
+    The leaves themselves stay allocated.
+    """
+    for i in leaves:
+        let_go(linkage, tree, work, i)
+        tree.state[N_POINTS] -= 1
 
 
 @kernel

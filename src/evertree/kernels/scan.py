@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from evertree.columns import INNER_TOP, NULL
+from evertree.kernels.check import find_near, is_inverted
 from evertree.kernels.compile import kernel
-from evertree.kernels.linkage_values import exceeds, linkage_value, nearer_child
-from evertree.kernels.topology import sibling
 
 
 @kernel
@@ -16,8 +15,7 @@ def find_violations(tree, linkage, found):
         v = 2 * row + 1
         if tree.parent[v] <= NULL:  # the root, or a node that is free
             continue
-        near = nearer_child(linkage, tree, linkage.tolerance, tree.left[v], tree.right[v], sibling(tree, v))
-        if near != NULL:
+        if find_near(linkage, tree, linkage.tolerance, v) != NULL:
             found[count] = v
             count += 1
     return count
@@ -36,10 +34,7 @@ def find_inversions(tree, linkage, found):
         v = 2 * row + 1
         if tree.parent[v] <= NULL:
             continue
-        a, b, c = tree.left[v], tree.right[v], sibling(tree, v)
-        height = linkage_value(linkage, tree, a, b)
-        height_of_parent = linkage_value(linkage, tree, v, c)
-        if exceeds(linkage, tree, tolerance, height, a, b, height_of_parent, v, c):
+        if is_inverted(linkage, tree, tolerance, v):
             found[count] = v
             count += 1
     return count

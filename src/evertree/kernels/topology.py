@@ -22,6 +22,12 @@ def sibling(tree, u):
 
 
 @inline
+def hangs(tree, u):
+    """Whether `u` is in the tree."""
+    return u != NULL and (tree.parent[u] > NULL or tree.state[ROOT] == u)
+
+
+@inline
 def allocate(tree, top, free):
     """A node that is not in use: from the list that starts at ``state[free]``, or else the next at ``state[top]``."""
     u = tree.state[free]

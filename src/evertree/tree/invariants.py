@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,16 +13,24 @@ from evertree.columns import (
     FREE_LEAF,
     INNER_TOP,
     LEAF_TOP,
+    LEFT_IS_EXACT,
     NULL,
     PENDING,
     QUEUED,
-    Tree,
+    RIGHT_IS_EXACT,
+    MeanTree,
+    PairTree,
 )
 from evertree.errors import InvariantError
+from evertree.tree.by_means import MeanLiveTree
+from evertree.tree.by_pairs import PairLiveTree
 from evertree.tree.live import LiveTree
 
 #: Squares below this have lost their digits.
 VANISHING = 1e-300
+
+#: How far a mean of dissimilarities may drift over many edits, as a share of it.
+DRIFT = 1e-10
 
 
 def check_shape(live: LiveTree) -> None:
@@ -52,7 +62,7 @@ def check_shape(live: LiveTree) -> None:
     _check_free_list(tree, int(tree.state[FREE_INNER]), 1, inner_top - inner.size)
 
 
-def _check_free_list(tree: Tree, u: int, parity: int, expected: int) -> None:
+def _check_free_list(tree: MeanTree | PairTree, u: int, parity: int, expected: int) -> None:
     count = 0
     while u != NULL and count <= expected:
         _require(0 <= u < tree.parent.size and u % 2 == parity, "a list of free nodes leaves the tree")
@@ -72,36 +82,106 @@ def check_worklist(live: LiveTree) -> None:
 
 
 def check_statistics(live: LiveTree) -> None:
-    """Size, mean, variance and birth of each node, computed from its members by definition. O(n m depth)."""
+    """What is kept of each node, computed from its members by definition. O(n m depth), O(n² depth) for pairs."""
     tree = live.tree
     order = live.nodes()
     leaves = order[order % 2 == 0]
     place = {int(leaf): i for i, leaf in enumerate(leaves)}
+    members: dict[int, slice] = {}
+    for u in order.tolist():
+        if u % 2 == 0:
+            members[u] = slice(place[u], place[u] + 1)
+            continue
+        a, b = members[int(tree.left[u])], members[int(tree.right[u])]
+        members[u] = slice(min(a.start, b.start), max(a.stop, b.stop))
+        below = leaves[members[u]]
+        _require(
+            bool(np.isclose(tree.size[u], tree.size[below].sum(), rtol=1e-12)),
+            f"the size of node {u} is not that of its members",
+        )
+        _require(
+            int(tree.birth[u]) == int(tree.birth[below].min()),
+            f"the birth of node {u} is not the smallest of its members",
+        )
+    if isinstance(live, MeanLiveTree):
+        _check_means(live, leaves, members)
+    elif isinstance(live, PairLiveTree):
+        _check_pairs(live, leaves, members)
+
+
+def _check_means(live: MeanLiveTree, leaves: NDArray[np.int32], members: Mapping[int, slice]) -> None:
+    tree = live.tree
     x = tree.mean[leaves].astype(np.float64)
     w = tree.size[leaves]
     tolerance = 100 * float(np.finfo(live.dtype).eps) * np.sqrt(max(live.n_points, 1))
-    _require(bool(np.all(w > 0) and np.all(tree.variance[leaves] == 0)), "a leaf has no weight, or a variance")
-    first: dict[int, int] = {}
-    stop: dict[int, int] = {}
-    for u in order.tolist():
+    _require(bool(np.all(tree.variance[leaves] == 0)), "a leaf has a variance")
+    for u, below in members.items():
+        if u % 2 == 1:
+            _compare(live, u, x[below], w[below], tolerance)
+
+
+def _check_pairs(live: PairLiveTree, leaves: NDArray[np.int32], members: Mapping[int, slice]) -> None:
+    """Heights are linkages, and cross values bounds on them."""
+    from scipy.spatial.distance import squareform
+
+    tree, w = live.tree, live.tree.size[leaves]
+    condensed = live.dissimilarities(leaves)
+    d = squareform(condensed) if condensed.size else np.zeros((leaves.size, leaves.size))
+    _require(bool(np.all(tree.height[leaves] == 0)), "a leaf has a height")
+
+    def zeta(u: int, v: int) -> float:
+        return _by_definition(live.scheme.linkage.name, d, w, members[u], members[v])
+
+    for u in members:
         if u % 2 == 0:
-            first[u], stop[u] = place[u], place[u] + 1
             continue
-        children = int(tree.left[u]), int(tree.right[u])
-        first[u], stop[u] = min(first[v] for v in children), max(stop[v] for v in children)
-        members = slice(first[u], stop[u])
-        _compare(live, u, x[members], w[members], tolerance)
+        children, p = (int(tree.left[u]), int(tree.right[u])), int(tree.parent[u])
+        height = zeta(*children)
         _require(
-            int(tree.birth[u]) == int(tree.birth[leaves[members]].min()),
-            f"the birth of node {u} is not the smallest of its members",
+            bool(np.isclose(tree.height[u], height, rtol=DRIFT, atol=0)),
+            f"the height of node {u} is {tree.height[u]}, and not {height}",
         )
+        if p == NULL:
+            continue
+        sibling = int(tree.right[p] if tree.left[p] == u else tree.left[p])
+        for child, known, bit in zip(
+            children, (tree.cross_left[u], tree.cross_right[u]), (LEFT_IS_EXACT, RIGHT_IS_EXACT), strict=True
+        ):
+            value = zeta(child, sibling)
+            _require(known <= value + DRIFT * value, f"a cross value of node {u} is {value}, and not at least {known}")
+            _require(
+                not tree.exact[u] & bit or bool(np.isclose(known, value, rtol=DRIFT, atol=0)),
+                f"a cross value of node {u} is {value}, and not {known}",
+            )
+
+
+def _by_definition(linkage: str, d: NDArray[np.float64], w: NDArray[np.float64], a: slice, b: slice) -> float:
+    """`eq.Linkage` between two stretches of points."""
+    if linkage == "minimax":
+        both = np.r_[a, b]
+        return float(d[np.ix_(both, both)].max(axis=1).min())
+    if linkage == "average":
+        return float(w[a] / w[a].sum() @ d[a, b] @ (w[b] / w[b].sum()))
+    return float(d[a, b].min() if linkage == "single" else d[a, b].max())
 
 
 def check_points(live: LiveTree) -> None:
-    """The coordinates are finite and the weights positive. O(n m)."""
+    """The coordinates, or the heights, are finite and the weights positive. O(n m)."""
     nodes = live.nodes()
-    _require(bool(np.all(np.isfinite(live.tree.mean[nodes]))), "a coordinate is not finite")
     _require(bool(np.all(live.tree.size[nodes] > 0)), "a weight is not positive")
+    if isinstance(live, MeanLiveTree):
+        _require(bool(np.all(np.isfinite(live.tree.mean[nodes]))), "a coordinate is not finite")
+    elif isinstance(live, PairLiveTree):
+        leaves, height = live.leaves(), live.tree.height[nodes]
+        x = live.tree.pairs.x
+        if live.stores_dissimilarities:
+            rows = np.sort(leaves >> 1).astype(np.int64)
+            i, j = np.tril_indices(rows.size, -1)
+            stored = x[0, rows[i] * (rows[i] - 1) // 2 + rows[j]]
+            _require(bool(np.all((stored >= 0) & (stored < np.inf))), "a dissimilarity is negative or not finite")
+        else:
+            _require(bool(np.all(np.isfinite(x[leaves >> 1]))), "a coordinate is not finite")
+        _require(bool(np.all((height >= 0) & (height < np.inf))), "a height is negative or not finite")
 
 
 def check_keys(live: LiveTree, leaves: NDArray[np.int32]) -> None:
@@ -110,7 +190,7 @@ def check_keys(live: LiveTree, leaves: NDArray[np.int32]) -> None:
     _require(bool(np.all(np.diff(live.tree.birth[leaves]) > 0)), "the keys are not in order of birth")
 
 
-def _compare(live: LiveTree, u: int, x: NDArray[np.float64], w: NDArray[np.float64], tolerance: float) -> None:
+def _compare(live: MeanLiveTree, u: int, x: NDArray[np.float64], w: NDArray[np.float64], tolerance: float) -> None:
     """The statistics of node `u` beside those of its members `x` with weights `w`."""
     tree = live.tree
     share = w / w.sum()
@@ -121,7 +201,6 @@ def _compare(live: LiveTree, u: int, x: NDArray[np.float64], w: NDArray[np.float
     off_mean = float(np.sqrt(((tree.mean[u] - mean) ** 2).sum()))
     off_variance = abs(float(tree.variance[u]) - spread)
     noise = tolerance * length
-    _require(bool(np.isclose(tree.size[u], w.sum(), rtol=1e-12)), f"the size of node {u} is not that of its members")
     _require(off_mean <= noise, f"the mean of node {u} is off by {off_mean}")
     _require(
         off_variance <= tolerance * spread + 2 * noise * np.sqrt(spread) + noise * noise + VANISHING,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,73 +17,166 @@ from evertree.columns import (
     LEAF_TOP,
     MOVES,
     N_POINTS,
-    NODE,
     NULL,
     PENDING,
     QUOTA,
     ROOT,
     UNLIMITED,
-    Tree,
+    MeanTree,
+    PairTree,
     Worklist,
-    new_columns,
 )
-from evertree.errors import DimensionError, MagnitudeError
-from evertree.linkages import LARGEST, Average, Scheme, Ward
+from evertree.errors import DimensionError
+from evertree.linkages import Tag
+from evertree.scheme import Scheme
 
 #: Nodes are numbered in 32 bits, two for each point.
 MOST_POINTS = int(np.iinfo(np.int32).max) // 2
-
-#: A total weight up to this, divided by the number of columns, overflows with no value that is accepted.
-SAFE_WEIGHT = float(np.finfo(np.float64).max) / 4 / LARGEST**2
 
 #: Moves before the guard widens the tolerance: this many for each point, and some more for small trees.
 QUOTA_PER_POINT = 10_000
 SMALLEST_QUOTA = 100_000
 
+#: The columns that say what shape a tree has, whatever its linkage.
+SHAPE = ("parent", "left", "right", "birth", "size")
 
-class LiveTree:
+
+@dataclass(frozen=True)
+class Incoming:
+    """Points that have been checked and may come into a tree.
+
+    Attributes
+    ----------
+    points : array, list or None
+        As they were given: vectors or objects; None where only their dissimilarities are known.
+    coordinates : array or None
+        Of vectors, for the scheme of the tree.
+    dissimilarities : array of shape (k, n_others) or None
+        Where they are stored: between the k points and the others, which whoever fills leaves has to name.
+    """
+
+    points: Any = None
+    coordinates: NDArray[Any] | None = None
+    dissimilarities: NDArray[Any] | None = None
+
+    @property
+    def stored(self) -> NDArray[Any]:
+        """What a tree keeps of the points: its type is the tree's."""
+        kept = self.dissimilarities if self.coordinates is None else self.coordinates
+        assert kept is not None
+        return kept
+
+    @property
+    def n_columns(self) -> int | None:
+        """Of vectors; None for other points."""
+        return self.points.shape[1] if isinstance(self.points, np.ndarray) else None
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+
+class LiveTree(ABC):
     """A tree over points, its worklist, and the scheme that it is homogeneous for.
 
     Nodes are numbers, and nothing here knows of keys. What callers pass has been checked.
-
-    Parameters
-    ----------
-    scheme
-        The linkage on its metric.
-    n_columns, dtype
-        Of the points.
     """
 
-    def __init__(self, scheme: Scheme, n_columns: int, dtype: np.dtype[Any]) -> None:
-        self.scheme = scheme
-        self.tree, self.work = new_columns(0, n_columns, dtype)
-        self.work.state[QUOTA] = _quota(self.tree)
-        #: The points as they were given, by row, where they differ from the coordinates in ``tree.mean``.
-        self.kept: NDArray[Any] | None = _no_points(self.tree) if scheme.changes_points else None
-        #: The largest coordinate of the points, or an earlier one; None as long as it does not matter.
-        self._largest: float | None = None
+    scheme: Scheme
+    tree: Any  # MeanTree or PairTree
+    work: Worklist
 
-    @classmethod
-    def of_columns(cls, scheme: Scheme, tree: Tree, work: Worklist, kept: NDArray[Any] | None) -> LiveTree:
-        """A tree with copies of the given columns, as far as they are in use."""
-        live = cls(scheme, tree.mean.shape[1], tree.mean.dtype)
-        live._lay_out(tree.parent.size // 2, tree, work, kept)
-        return live
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the coordinates, or of the dissimilarities."""
+
+    @property
+    @abstractmethod
+    def n_columns(self) -> int | None:
+        """How many columns the points have; None where they are no vectors, or there has never been one."""
+
+    @property
+    @abstractmethod
+    def n_bytes(self) -> int:
+        """Memory of the columns, as far as they are in use."""
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether new points come with something for each live one, whose order then matters."""
+        return False
+
+    @property
+    def n_evaluated(self) -> int:
+        """How many dissimilarities have been evaluated so far."""
+        return 0
+
+    @abstractmethod
+    def points(self, leaves: NDArray[np.int32]) -> Any:
+        """The points of `leaves` as they were given, bit for bit; their dissimilarities where these were given."""
+
+    @abstractmethod
+    def dissimilarities(self, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The dissimilarity of every pair of `leaves`, condensed. O(n²) in time and memory."""
+
+    @abstractmethod
+    def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The linkage in coordinates between the children of each of `nodes`; 0 for a leaf."""
+
+    @abstractmethod
+    def tree_value(self) -> float:
+        """Σ over pairs of dissimilarity times the size of the node at which they meet."""
+
+    @abstractmethod
+    def prototypes(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """For each of `nodes` the leaf below it that stands for it best."""
+
+    @abstractmethod
+    def check_range(self, incoming: Incoming, weights: NDArray[np.float64]) -> None:
+        """Refuse points with which a linkage value could overflow."""
+
+    @abstractmethod
+    def fill(
+        self,
+        leaves: NDArray[np.int32],
+        incoming: Incoming,
+        weights: NDArray[np.float64],
+        births: NDArray[np.int64],
+        others: NDArray[np.int32],
+    ) -> None:
+        """Write the rows of `leaves`. The columns of stored dissimilarities belong to `others`."""
+
+    @abstractmethod
+    def insert(self, leaves: NDArray[np.int32]) -> None:
+        """Hang filled leaves into the tree one by one (`tab.Insert`, then `tab.OHC`)."""
+
+    @abstractmethod
+    def detach(self, leaves: NDArray[np.int32]) -> None:
+        """Take leaves out of the tree, and make it homogeneous again. They stay allocated."""
+
+    @abstractmethod
+    def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine (`tab.OHC`) within limits."""
+
+    @abstractmethod
+    def for_scanning(self) -> MeanTree | PairTree:
+        """The tree for kernels that check all of it and rely on nothing that was found out before."""
+
+    @abstractmethod
+    def copy(self) -> LiveTree:
+        """A tree that shares nothing with this one."""
+
+    @abstractmethod
+    def _lay_out(self, rows: int) -> None:
+        """Take new columns with room for so many points, and copy what is in use into them."""
+
+    @abstractmethod
+    def _compute_all(self, nodes: NDArray[np.int32]) -> None:
+        """Compute what is kept of inner nodes from the leaves; `nodes` are all, children first."""
 
     @property
     def n_points(self) -> int:
         """How many points hang in the tree."""
         return int(self.tree.state[N_POINTS])
-
-    @property
-    def n_columns(self) -> int:
-        """How many coordinates a point has; 0 before the first points."""
-        return int(self.tree.mean.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the coordinates."""
-        return self.tree.mean.dtype
 
     @property
     def root(self) -> int:
@@ -94,7 +189,7 @@ class LiveTree:
         return self.tree.parent.size // 2
 
     @property
-    def tag(self) -> Ward | Average:
+    def tag(self) -> Tag:
         """What kernels know of the linkage."""
         return self.scheme.tag(self.dtype)
 
@@ -121,20 +216,7 @@ class LiveTree:
     @property
     def n_used(self) -> int:
         """Rows of the columns that are, or were, in use."""
-        return _n_used(self.tree)
-
-    @property
-    def n_bytes(self) -> int:
-        """Memory of the columns, as far as they are in use."""
-        row = NODE.itemsize + self.work.stack.itemsize + self.tree.mean[:1].nbytes
-        kept = 0 if self.kept is None else self.kept[:1].nbytes // 2
-        return self.n_used * (row + kept)
-
-    def points(self, leaves: NDArray[np.int32]) -> NDArray[Any]:
-        """The points of `leaves` as they were given, bit for bit."""
-        if self.kept is not None:
-            return self.kept[leaves >> 1]
-        return self.tree.mean[leaves]
+        return 2 * max(int(self.tree.state[LEAF_TOP]), int(self.tree.state[INNER_TOP]))
 
     def nodes(self, root: int | None = None) -> NDArray[np.int32]:
         """All nodes, or those below `root` and itself, children first. O(their number)."""
@@ -154,14 +236,6 @@ class LiveTree:
         top = LEAF_TOP if u % 2 == 0 else INNER_TOP
         return bool(0 <= u >> 1 < self.tree.state[top] and self.tree.parent[u] >= NULL)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A pickled view would come back as an array of its own, of another layout than kernels are compiled for.
-        return LiveTree.of_columns, (self.scheme, self.tree, self.work, self.kept)
-
-    def copy(self) -> LiveTree:
-        """A tree that shares nothing with this one."""
-        return LiveTree.of_columns(self.scheme, self.tree, self.work, self.kept)
-
     def reserve(self, n_more: int) -> None:
         """Make room for `n_more` points. O(1) amortised. If memory does not suffice, nothing has changed."""
         needed = self.n_points + n_more
@@ -169,32 +243,7 @@ class LiveTree:
             return
         if needed > MOST_POINTS:
             raise DimensionError(f"a hierarchy holds at most {MOST_POINTS:,} points; this would make {needed:,}")
-        rows = min(max(needed, self.capacity + self.capacity // 2), MOST_POINTS)
-        self._lay_out(rows, self.tree, self.work, self.kept)
-
-    def _lay_out(self, rows: int, tree: Tree, work: Worklist, kept: NDArray[Any] | None) -> None:
-        """Take new columns with room for so many points, and copy what is in use of the given ones into them."""
-        new_tree, new_work = new_columns(2 * rows, tree.mean.shape[1], tree.mean.dtype)
-        new_kept = None if kept is None else _no_points(new_tree)
-        new_tree.state[:], new_work.state[:] = tree.state, work.state
-        new_work.state[QUOTA] = _quota(new_tree)
-        used = _n_used(tree)
-        old_columns: list[NDArray[Any]] = [*tree[:-1], *work[:-1]]
-        columns: list[NDArray[Any]] = [*new_tree[:-1], *new_work[:-1]]
-        for old, new in zip(old_columns, columns, strict=True):
-            new[:used] = old[:used]
-        if kept is not None and new_kept is not None:
-            new_kept[: used // 2] = kept[: used // 2]
-        self.tree, self.work, self.kept = new_tree, new_work, new_kept
-
-    def check_range(self, coordinates: NDArray[Any], weights: NDArray[np.float64]) -> None:
-        """Refuse points with which a linkage value could overflow."""
-        total = float(weights.sum()) + (0.0 if self.root == NULL else float(self.tree.size[self.root]))
-        if total * coordinates.shape[1] <= SAFE_WEIGHT:
-            return
-        if self._largest is None:
-            self._largest = _largest_of(self.tree.mean[self.leaves()])
-        self._largest = _checked_largest(total, max(self._largest, _largest_of(coordinates)), coordinates.shape[1])
+        self._lay_out(min(max(needed, self.capacity + self.capacity // 2), MOST_POINTS))
 
     def warm_up(self) -> None:
         """Compile, or load from disk, what refinement needs, so that a deadline set later can be kept."""
@@ -202,101 +251,56 @@ class LiveTree:
 
     def add_leaves(
         self,
-        points: NDArray[Any],
-        coordinates: NDArray[Any],
+        incoming: Incoming,
         weights: NDArray[np.float64],
         births: NDArray[np.int64],
+        others: NDArray[np.int32],
     ) -> NDArray[np.int32]:
-        """New leaves for points, for which there is room. They hang nowhere yet."""
-        leaves = np.empty(len(points), np.int32)
+        """New leaves for points, for which there is room. They hang nowhere yet.
+
+        Stored dissimilarities are to `others`, and then to the points themselves.
+        """
+        leaves = np.empty(len(incoming), np.int32)
         kernels.topology.allocate_leaves(self.tree, leaves)
         try:
-            self.fill(leaves, points, coordinates, weights, births)
+            self.fill(leaves, incoming, weights, births, np.concatenate([others, leaves]))
         except BaseException:
             self.release(leaves)
             raise
         return leaves
 
-    def fill(
-        self,
-        leaves: NDArray[np.int32],
-        points: NDArray[Any],
-        coordinates: NDArray[Any],
-        weights: NDArray[np.float64],
-        births: NDArray[np.int64],
-    ) -> None:
-        """Write the rows of `leaves`."""
-        self.tree.mean[leaves] = coordinates
-        self.tree.size[leaves] = weights
-        self.tree.variance[leaves] = 0.0
-        self.tree.birth[leaves] = births
-        if self.kept is not None:
-            self.kept[leaves >> 1] = points
-
-    def insert(self, leaves: NDArray[np.int32]) -> None:
-        """Hang filled leaves into the tree one by one (`tab.Insert`, then `tab.OHC`)."""
-        kernels.insert.insert_leaves(self.tree, self.work, self.tag, leaves)
-
-    def detach(self, leaves: NDArray[np.int32]) -> None:
-        """Take leaves out of the tree, and make it homogeneous again. They stay allocated."""
-        kernels.remove.detach_leaves(self.tree, self.work, leaves, np.empty_like(leaves))
-        self.homogenise()
-
     def release(self, leaves: NDArray[np.int32]) -> None:
         """Give detached leaves back, for other points."""
         kernels.topology.release_leaves(self.tree, leaves)
 
-    def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine (`tab.OHC`) within limits."""
-        kernels.homogenise.homogenise(self.tree, self.work, self.tag, max_checks, max_moves)
-
-    def rebuild(self, nodes: NDArray[np.int32] | None = None) -> None:
-        """Compute all statistics from the leaves in one pass, and note every node for a check. O(n m)."""
-        order = self.nodes() if nodes is None else nodes
+    def rebuild(self) -> None:
+        """Compute all that is kept of inner nodes from the leaves, and note every node for a check."""
+        nodes = self.nodes()
         self.work.state[GUARDED] = 0
-        kernels.statistics.merge_all(self.tree, order)
-        kernels.worklist.push_bottom_up(self.work, order)
+        self._compute_all(nodes)
+        kernels.worklist.push_bottom_up(self.work, nodes)
         self.warm_up()
 
-    def set_scheme(self, scheme: Scheme) -> None:
-        """Keep the tree, and compute its statistics for another linkage or metric. O(n m)."""
-        nodes = self.nodes()
-        leaves = nodes[nodes % 2 == 0]
-        points = self.points(leaves)
-        coordinates = scheme.coordinates(points)
-        _checked_largest(float(self.tree.size[leaves].sum()), _largest_of(coordinates), self.n_columns)
-        kept = _no_points(self.tree) if scheme.changes_points else None
-        if kept is not None:
-            kept[leaves >> 1] = points
-        # Nothing has changed so far, and from here on nothing is refused.
-        self.scheme, self.kept, self._largest = scheme, kept, None
-        self.tree.mean[leaves] = coordinates
-        self.rebuild(nodes)
+    def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> None:
+        """Take over the shape of another tree, whose `leaves` the points are; this one is new."""
+        self._lay_out(other.capacity)
+        used = other.n_used
+        for name in SHAPE:
+            getattr(self.tree, name)[:used] = getattr(other.tree, name)[:used]
+        self.tree.state[:] = other.tree.state
+        for entry in (CHECKS, MOVES):
+            self.work.state[entry] = other.work.state[entry]
+        self.fill(leaves, incoming, other.tree.size[leaves], other.tree.birth[leaves], leaves)
+        self.rebuild()
 
-
-def _no_points(tree: Tree) -> NDArray[Any]:
-    """Room for as many points as the tree has room for leaves."""
-    return np.empty((tree.parent.size // 2, tree.mean.shape[1]), tree.mean.dtype)
-
-
-def _quota(tree: Tree) -> int:
-    return QUOTA_PER_POINT * (tree.parent.size // 2) + SMALLEST_QUOTA
-
-
-def _n_used(tree: Tree) -> int:
-    return 2 * max(int(tree.state[LEAF_TOP]), int(tree.state[INNER_TOP]))
-
-
-def _largest_of(coordinates: NDArray[Any]) -> float:
-    return float(np.abs(coordinates).max(initial=0.0))
-
-
-def _checked_largest(total_weight: float, largest: float, n_columns: int) -> float:
-    """The largest coordinate, unless the total weight times its square overflows."""
-    limit = np.sqrt(np.finfo(np.float64).max / 4 / n_columns / total_weight) if total_weight else np.inf
-    if largest > limit:
-        raise MagnitudeError(
-            f"a total weight of {total_weight:.3g} times the squares of values up to {largest:.3g} overflows: "
-            f"scale X to at most {limit:.3g}, or sample_weight down"
-        )
-    return largest
+    def _begin(self, tree: MeanTree | PairTree, work: Worklist) -> None:
+        """Take new columns, and copy of the old ones, where there are any, what every tree has."""
+        if hasattr(self, "tree"):
+            used = self.n_used
+            tree.state[:], work.state[:] = self.tree.state, self.work.state
+            for name in SHAPE:
+                getattr(tree, name)[:used] = getattr(self.tree, name)[:used]
+            work.stack[: self.n_pending] = self.work.stack[: self.n_pending]
+            work.mark[:used] = self.work.mark[:used]
+        work.state[QUOTA] = QUOTA_PER_POINT * (tree.parent.size // 2) + SMALLEST_QUOTA
+        self.tree, self.work = tree, work

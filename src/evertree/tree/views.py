@@ -20,18 +20,11 @@ class Merges:
     height: NDArray[np.float64]  # by node, in SciPy's units, monotone
 
 
-def linkage_values(live: LiveTree, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
-    """The linkage in coordinates between the children of each of `nodes`; 0 for a leaf. O(m) for each."""
-    values = np.empty(nodes.size)
-    kernels.heights.find_heights(live.tree, live.tag, nodes, values)
-    return values
-
-
 def find_merges(live: LiveTree) -> Merges:
     """Heights, made monotone by a running maximum, and the order of merges that they give. O(n m + n log n)."""
     nodes = live.nodes()
     height = np.empty(live.tree.parent.size)
-    height[nodes] = live.scheme.height(linkage_values(live, nodes))
+    height[nodes] = live.scheme.height(live.linkage_values(nodes))
     kernels.heights.make_monotone(live.tree, nodes, height)
     inner = nodes[nodes % 2 == 1]
     # Stable: at equal heights children stay before parents.
@@ -89,7 +82,7 @@ def cophenetic(live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.float64]
     position[leaves] = np.arange(n)
     height = merges.height
     if live.scheme.linkage.name == "ward":
-        d = live.scheme.dissimilarities(live.tree.mean[leaves])
+        d = live.dissimilarities(leaves)
         kernels.ultrametric.average_heights(live.tree, merges.inner, first, stop, ordered, position, d, height)
         kernels.heights.make_monotone(live.tree, merges.nodes, height)
     kernels.ultrametric.spread_heights(live.tree, merges.inner, first, stop, ordered, position, height, condensed)

@@ -1,0 +1,162 @@
+"""What users pass as points, made into what a tree takes in: vectors, objects or dissimilarities.
+
+Nothing here changes a hierarchy, so all of it may refuse, and a user's function may fail.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.errors import DataError, DimensionError, NotFiniteError, NotNumericError
+from evertree.inputs import as_dissimilarities, as_points
+from evertree.scheme import DISSIMILARITIES, OBJECTS, Scheme
+from evertree.tree import Incoming, LiveTree
+
+#: Called with the number of pairs done, and of all pairs.
+Progress = Callable[[int, int], object]
+
+#: Seconds between two calls of a progress callback.
+_PROGRESS_EVERY = 0.1
+
+#: Pairs that a compiled function is given at a time.
+_PAIRS_AT_ONCE = 1 << 20
+
+
+def receive(
+    scheme: Scheme,
+    X: Any,
+    live: LiveTree | None = None,
+    leaves: NDArray[np.int32] | None = None,
+    progress: Progress | None = None,
+) -> Incoming:
+    """New points for a tree that uses `scheme` and has its points at `leaves`; for a new one by default."""
+    order = np.empty(0, np.int32) if leaves is None else leaves
+    if scheme.holds == DISSIMILARITIES:
+        n = order.size
+        return Incoming(dissimilarities=as_dissimilarities(X, n, None if live is None else live.dtype))
+    points = _as_points_or_objects(scheme, X, live)
+    if scheme.holds == OBJECTS:
+        old = [] if live is None or order.size == 0 else live.points(order)
+        return Incoming(points, dissimilarities=evaluated(scheme.metric, points, old, progress))
+    assert scheme.vectors is not None
+    return Incoming(points, coordinates=scheme.vectors.coordinates(points))
+
+
+def receive_changed(
+    scheme: Scheme,
+    X: Any,
+    live: LiveTree,
+    leaves: NDArray[np.int32],
+    changed: NDArray[np.intp],
+    progress: Progress | None = None,
+) -> Incoming:
+    """New values for the points at the positions `changed` among `leaves`.
+
+    Stored dissimilarities are between each of them and all leaves.
+    """
+    if scheme.holds == DISSIMILARITIES:
+        return Incoming(dissimilarities=as_dissimilarities(X, leaves.size, live.dtype, changed))
+    points = _as_points_or_objects(scheme, X, live)
+    if len(points) != changed.size:
+        raise DimensionError(f"X must have a row for each of the {changed.size} keys; it has {len(points)}")
+    if scheme.holds != OBJECTS:
+        assert scheme.vectors is not None
+        return Incoming(points, coordinates=scheme.vectors.coordinates(points))
+    rest = np.setdiff1d(np.arange(leaves.size), changed)
+    fresh = evaluated(scheme.metric, points, live.points(leaves[rest]), progress)
+    matrix = np.empty((changed.size, leaves.size))
+    matrix[:, rest], matrix[:, changed] = fresh[:, : rest.size], fresh[:, rest.size :]
+    return Incoming(points, dissimilarities=matrix)
+
+
+def _as_points_or_objects(scheme: Scheme, X: Any, live: LiveTree | None) -> Any:
+    """Vectors as an array, objects as a list."""
+    has_points = live is not None
+    if live is not None and live.n_columns is not None:
+        dtype = live.dtype if scheme.holds != OBJECTS else np.dtype(np.float64)
+        return as_points(X, live.n_columns, dtype)
+    if scheme.holds != OBJECTS or is_compiled(scheme.metric):
+        return as_points(X, None, None if scheme.holds != OBJECTS else np.dtype(np.float64))
+    is_array = hasattr(X, "__array__") and np.asarray(X).dtype.kind in "fiub"
+    if is_array and not has_points:
+        return as_points(X, None, np.dtype(np.float64))
+    if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
+        raise NotNumericError(
+            f"X must be a collection of points, also with a metric of your own: wrap a single one as [x]; it is {X!r}"
+        )
+    return list(X)
+
+
+def is_compiled(metric: object) -> bool:
+    """Whether a function was compiled by Numba."""
+    return type(metric).__module__.startswith("numba.") and hasattr(metric, "py_func")
+
+
+def evaluated(metric: Any, new: Any, old: Any, progress: Progress | None) -> NDArray[np.float64]:
+    """The dissimilarities between new points and old ones, and then among the new: each pair is evaluated once."""
+    matrix = np.zeros((len(new), len(old) + len(new)))
+    if is_compiled(metric):
+        _evaluate_compiled(metric, new, old, matrix, progress)
+    else:
+        _evaluate_each(metric, new, old, matrix, progress)
+    _check_values(metric, matrix, len(old))
+    return matrix
+
+
+def _check_values(metric: Any, matrix: NDArray[np.float64], n_old: int) -> None:
+    bad = ~((matrix >= 0) & (matrix <= np.finfo(np.float64).max))
+    if bad.any():
+        a, b = np.argwhere(bad)[0]
+        other = f"live point {b}" if b < n_old else f"point {b - n_old} of X"
+        name = getattr(metric, "__name__", "the metric")
+        error = DataError if matrix[a, b] < 0 else NotFiniteError
+        raise error(
+            f"metric must give finite numbers that are not negative; {name} gave {matrix[a, b]} for point {a} of X and "
+            f"{other}"
+        )
+
+
+def _evaluate_each(metric: Any, new: Any, old: Any, matrix: NDArray[np.float64], progress: Progress | None) -> None:
+    """Call a Python function, the older point first."""
+    n_old, total = len(old), len(new) * len(old) + len(new) * (len(new) - 1) // 2
+    done, last = 0, time.perf_counter()
+    for a in range(len(new)):
+        for b in range(n_old + a):
+            value = metric(old[b] if b < n_old else new[b - n_old], new[a])
+            try:
+                matrix[a, b] = float(value)
+            except (TypeError, ValueError):
+                raise NotNumericError(f"metric must give numbers; it gave {value!r}") from None
+            if progress is not None and time.perf_counter() - last >= _PROGRESS_EVERY:
+                progress(done + b + 1, total)
+                last = time.perf_counter()
+        done += n_old + a
+        matrix[:a, n_old + a] = matrix[a, n_old : n_old + a]
+    if progress is not None:
+        progress(total, total)
+
+
+def _evaluate_compiled(metric: Any, new: Any, old: Any, matrix: NDArray[np.float64], progress: Progress | None) -> None:
+    """Let a compiled function run over many pairs at a time."""
+    n_old, n_all = len(old), len(old) + len(new)
+    x = np.ascontiguousarray(np.concatenate([np.asarray(old, np.float64).reshape(n_old, new.shape[1]), new]))
+    compiled = kernels.dissimilarities.compiled_row(metric, x.dtype)
+    row = kernels.dissimilarities.row_address(compiled)
+    others = np.arange(n_all, dtype=np.int32)
+    none = np.empty(0)
+    at_once = max(1, _PAIRS_AT_ONCE // max(n_all, 1))
+    total = len(new) * n_old + len(new) * (len(new) - 1) // 2
+    for a in range(0, len(new), at_once):
+        stop = min(a + at_once, len(new))
+        for line in range(a, stop):  # only pairs with older points, so that each is evaluated once
+            older = n_old + line
+            kernels.pairs.fill_row(row, x, none, older, others[:older], matrix[line, :older])
+            matrix[:line, older] = matrix[line, n_old:older]
+        if progress is not None:
+            progress(stop * n_old + stop * (stop - 1) // 2, total)

@@ -1,0 +1,339 @@
+"""The check at a node of a `PairTree`, from the height and the cross values that are known, and what a move changes.
+
+With v = (a, b) and sibling c below g, the height of g ties the two cross values ζ(a, c) and ζ(b, c) together
+(`eq.Recurrence`): it is the smaller, the larger or the mean of them. So one often follows from the other.
+"""
+
+from __future__ import annotations
+
+from evertree.columns import (
+    ITSELF,
+    LEFT_IS_EXACT,
+    NULL,
+    PAUSED_NODE,
+    PAUSED_ROW,
+    PAUSED_SIDE,
+    RIGHT_IS_EXACT,
+    TRIANGLE,
+)
+from evertree.kernels.compile import choose, inline, step
+from evertree.kernels.linkage_values import is_first
+from evertree.kernels.pair_values import NOTHING_YET, compare, value_between
+from evertree.kernels.recurrence import linkage_of_union
+from evertree.kernels.topology import is_leaf, sibling
+from evertree.linkages import Average, Complete, Minimax, Single
+
+LEFT, RIGHT = 0, 1
+
+#: Instead of a node: the check has paused, and goes on when it is made again.
+BUSY = -3
+
+#: A value above which nothing is tied with a value that violates homogeneity, in tolerances.
+CLEAR_OF_TIES = 4.0
+
+#: A mean follows from another only if it is no smaller a share of their sum, so that rounding does not grow.
+SMALLEST_SHARE = 0.25
+
+#: Pairs that may be compared in one go, without a pause.
+MOST_AT_ONCE = 1 << 18
+
+
+@inline
+def side_of(tree, v, child):
+    """Which child of `v` it is."""
+    return LEFT if tree.left[v] == child else RIGHT
+
+
+@inline
+def child_at(tree, v, side):
+    """The child of `v` at a side."""
+    return tree.left[v] if side == LEFT else tree.right[v]
+
+
+@inline
+def cross(tree, v, side):
+    """What is known of ζ between the child of `v` at a side and the sibling of `v`: a lower bound, and if it is ζ."""
+    if side == LEFT:
+        return tree.cross_left[v], (tree.exact[v] & LEFT_IS_EXACT) != 0
+    return tree.cross_right[v], (tree.exact[v] & RIGHT_IS_EXACT) != 0
+
+
+@inline
+def set_cross(tree, v, side, value, is_exact):
+    """Note what is known of a cross value."""
+    bit = LEFT_IS_EXACT if side == LEFT else RIGHT_IS_EXACT
+    if side == LEFT:
+        tree.cross_left[v] = value
+    else:
+        tree.cross_right[v] = value
+    tree.exact[v] = (tree.exact[v] & (255 - bit)) | (bit if is_exact else 0)
+
+
+@inline
+def forget_cross(tree, v):
+    """Nothing is known of the cross values of `v` any more."""
+    tree.cross_left[v] = 0.0
+    tree.cross_right[v] = 0.0
+    tree.exact[v] = 0
+
+
+# What follows for one cross value from the other and the height of the parent: whether it follows, and the value.
+
+
+def _derive_single(linkage, tree, v, side):
+    """The smaller of the two is the height of the parent."""
+    height = tree.height[tree.parent[v]]
+    other, _ = cross(tree, v, 1 - side)
+    return other > height, height
+
+
+def _derive_complete(linkage, tree, v, side):
+    """The larger of the two is the height of the parent."""
+    height = tree.height[tree.parent[v]]
+    other, is_exact = cross(tree, v, 1 - side)
+    return is_exact and other < height, height
+
+
+def _derive_average(linkage, tree, v, side):
+    """The mean of the two is the height of the parent."""
+    other, is_exact = cross(tree, v, 1 - side)
+    u, w = child_at(tree, v, side), child_at(tree, v, 1 - side)
+    total = (tree.size[u] + tree.size[w]) * tree.height[tree.parent[v]]
+    rest = total - tree.size[w] * other
+    return is_exact and rest >= SMALLEST_SHARE * total, rest / tree.size[u]
+
+
+def _derive_minimax(linkage, tree, v, side):
+    return False, 0.0
+
+
+#: The cross value at a side from the other one. O(1).
+derive = choose(
+    "linkage",
+    {Single: _derive_single, Complete: _derive_complete, Average: _derive_average, Minimax: _derive_minimax},
+)
+
+
+@step
+def settle(linkage, tree, v, floor):
+    """Make each cross value of `v` known, or known to be at least `floor`; return False where it has paused."""
+    state = tree.pairs.state
+    c = sibling(tree, v)
+    lighter = LEFT if tree.size[tree.left[v]] <= tree.size[tree.right[v]] else RIGHT
+    for turn in range(2):
+        side = lighter if turn == 0 else 1 - lighter
+        value, is_exact = cross(tree, v, side)
+        if is_exact or value >= floor:
+            continue
+        is_known, derived = derive(linkage, tree, v, side)
+        if is_known:
+            set_cross(tree, v, side, derived, True)
+            continue
+        start, so_far = 0, NOTHING_YET
+        if state[PAUSED_NODE] == v and state[PAUSED_SIDE] == side:
+            start, so_far = state[PAUSED_ROW], tree.pairs.paused[0]
+        found, is_exact, row = compare(linkage, tree, child_at(tree, v, side), c, floor, start, so_far)
+        if row >= 0:
+            state[PAUSED_NODE], state[PAUSED_SIDE], state[PAUSED_ROW] = v, side, row
+            tree.pairs.paused[0] = found
+            return False
+        state[PAUSED_NODE] = NULL
+        set_cross(tree, v, side, found, is_exact)
+    return True
+
+
+# A lower bound on both cross values of v = (a, b) from the height of its parent, which is the smallest, the largest or
+# the mean of them. By the triangle inequality, the larger exceeds the smaller by no more than the height of v.
+
+
+def _least_single(linkage, tree, v):
+    """`prop.SingleLinkageMonotoneLSO`."""
+    return tree.height[tree.parent[v]]
+
+
+def _least_complete(linkage, tree, v):
+    return tree.height[tree.parent[v]] - tree.height[v] if tree.pairs.state[TRIANGLE] == ITSELF else 0.0
+
+
+def _least_average(linkage, tree, v):
+    share = max(tree.size[tree.left[v]], tree.size[tree.right[v]]) / tree.size[v]
+    return tree.height[tree.parent[v]] - share * tree.height[v] if tree.pairs.state[TRIANGLE] == ITSELF else 0.0
+
+
+def _least_minimax(linkage, tree, v):
+    return 0.0
+
+
+#: A lower bound on both cross values of `v`. O(1).
+least_cross = choose(
+    "linkage", {Single: _least_single, Complete: _least_complete, Average: _least_average, Minimax: _least_minimax}
+)
+
+
+@step
+def check_pairs(linkage, tree, tolerance, v):
+    """The check (`def.LocalStructuralOptimality`) at `v`: its child that is closer to the sibling, or NULL, or BUSY.
+
+    What it finds out it notes in the cross values.
+    """
+    height = tree.height[v]
+    floor = height - tolerance * height
+    if min(tree.cross_left[v], tree.cross_right[v]) >= floor or least_cross(linkage, tree, v) >= floor:
+        return NULL
+    if not settle(linkage, tree, v, height + CLEAR_OF_TIES * tolerance * height):
+        return BUSY
+    z_left, z_right = tree.cross_left[v], tree.cross_right[v]
+    side = LEFT if is_first(tree, tolerance, tree.left[v], z_left, tree.right[v], z_right) else RIGHT
+    if not min(z_left, z_right) < floor:
+        return NULL
+    is_known, derived = derive(linkage, tree, v, 1 - side)
+    if is_known and not cross(tree, v, 1 - side)[1]:
+        set_cross(tree, v, 1 - side, derived, True)
+    return child_at(tree, v, side)
+
+
+def _strengthen_single(linkage, tree, v):
+    height = tree.height[tree.parent[v]]
+    tree.cross_left[v] = max(tree.cross_left[v], height)
+    tree.cross_right[v] = max(tree.cross_right[v], height)
+
+
+def _strengthen_nothing(linkage, tree, v):
+    pass
+
+
+#: Note of both cross values of `v` what the height of its parent says, before that changes.
+strengthen = choose(
+    "linkage", {Single: _strengthen_single, **dict.fromkeys((Complete, Average, Minimax), _strengthen_nothing)}
+)
+
+
+# What is still known of the cross values after a move that made v = (b, c) with sibling a of v = (a, b) with sibling c.
+
+
+def _inherit_single(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
+    """The minimum over a part is no smaller than over the whole."""
+    if not is_leaf(a):  # its sibling was b
+        tree.cross_left[a] = min(max(tree.cross_left[a], z_ab), z_ac)
+        tree.cross_right[a] = min(max(tree.cross_right[a], z_ab), z_ac)
+    if not is_leaf(b):  # its sibling was a
+        tree.cross_left[b] = z_bc
+        tree.cross_right[b] = z_bc
+    if not is_leaf(c):  # its sibling was a ∪ b
+        tree.cross_left[c] = max(tree.cross_left[c], z_bc)
+        tree.cross_right[c] = max(tree.cross_right[c], z_bc)
+    g = tree.parent[v]  # its children were a ∪ b and c
+    if tree.parent[g] != NULL:
+        strengthen(linkage, tree, g)
+    side = side_of(tree, g, v)
+    with_ab, with_c = cross(tree, g, side)[0], cross(tree, g, 1 - side)[0]
+    set_cross(tree, g, side, min(with_ab, with_c), False)
+    set_cross(tree, g, 1 - side, with_ab, False)
+    for u in (a, b, c):
+        tree.exact[u] = 0
+
+
+def _inherit_complete(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
+    """The maximum over a part is no larger than over the whole."""
+    tree.exact[a] = 0  # its sibling was b
+    forget_cross(tree, b)
+    forget_cross(tree, c)
+    g = tree.parent[v]  # its children were a ∪ b and c
+    side = side_of(tree, g, v)
+    set_cross(tree, g, side, cross(tree, g, 1 - side)[0], False)
+    set_cross(tree, g, 1 - side, 0.0, False)
+
+
+@inline
+def means_to(linkage, tree, u, w, z_uw):
+    """ζ between each child of `u` and node `w`, from ζ(u, w): the lighter child is compared, the other follows.
+
+    Whether both are known, and the two values. Only where that does not take long.
+    """
+    a, b = tree.left[u], tree.right[u]
+    lighter = a if tree.size[a] <= tree.size[b] else b
+    if tree.size[lighter] * tree.size[w] > MOST_AT_ONCE:
+        return False, 0.0, 0.0
+    value = value_between(linkage, tree, lighter, w)
+    rest = tree.size[u] * z_uw - tree.size[lighter] * value
+    is_known = rest >= SMALLEST_SHARE * tree.size[u] * z_uw
+    if lighter == a:
+        return is_known, value, rest / tree.size[b]
+    return is_known, rest / tree.size[a], value
+
+
+def _inherit_average(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
+    """The mean over a union follows from the means over its parts, and over a part from the other and the whole."""
+    forget_cross(tree, b)
+    forget_cross(tree, tree.parent[v])
+    both_exact = LEFT_IS_EXACT | RIGHT_IS_EXACT
+    is_known, left, right = False, 0.0, 0.0
+    if not is_leaf(a) and tree.exact[a] == both_exact and tree.size[c] < tree.size[b]:  # its sibling was b
+        is_known, left, right = means_to(linkage, tree, a, c, z_ac)
+        left = linkage_of_union(linkage, tree.cross_left[a], left, 0.0, tree.size[b], tree.size[c], 1.0)
+        right = linkage_of_union(linkage, tree.cross_right[a], right, 0.0, tree.size[b], tree.size[c], 1.0)
+    forget_cross(tree, a)
+    if is_known:
+        set_cross(tree, a, LEFT, left, True)
+        set_cross(tree, a, RIGHT, right, True)
+    is_known = False
+    if not is_leaf(c) and tree.exact[c] == both_exact and tree.size[a] < tree.size[b]:  # its sibling was a ∪ b
+        is_known, left, right = means_to(linkage, tree, c, a, z_ac)
+        both = tree.size[a] + tree.size[b]
+        left_rest = both * tree.cross_left[c] - tree.size[a] * left
+        right_rest = both * tree.cross_right[c] - tree.size[a] * right
+        is_known = is_known and left_rest >= SMALLEST_SHARE * both * tree.cross_left[c]
+        is_known = is_known and right_rest >= SMALLEST_SHARE * both * tree.cross_right[c]
+        left, right = left_rest / tree.size[b], right_rest / tree.size[b]
+    forget_cross(tree, c)
+    if is_known:
+        set_cross(tree, c, LEFT, left, True)
+        set_cross(tree, c, RIGHT, right, True)
+
+
+def _inherit_nothing(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
+    for u in (a, b, c):
+        forget_cross(tree, u)
+    forget_cross(tree, tree.parent[v])
+
+
+#: Keep what is still true of the cross values around a move. O(1).
+inherit = choose(
+    "linkage",
+    {Single: _inherit_single, Complete: _inherit_complete, Average: _inherit_average, Minimax: _inherit_nothing},
+)
+
+
+def _height_by_recurrence(linkage, tree, z_ab, z_ac, z_bc, g, a, b, c):
+    return linkage_of_union(linkage, z_ab, z_ac, z_bc, tree.size[b], tree.size[c], tree.size[a])
+
+
+def _same_height(linkage, tree, z_ab, z_ac, z_bc, g, a, b, c):
+    return tree.height[g]
+
+
+#: ζ(b ∪ c, a), by the recurrence; minimax linkage depends on the union alone, which is that of g.
+height_after_move = choose(
+    "linkage", {**dict.fromkeys((Single, Complete, Average), _height_by_recurrence), Minimax: _same_height}
+)
+
+
+@step
+def update_pairs(linkage, tree, v, near):
+    """After the swap that made `v` the union of its child `near` and its old sibling: heights and cross values.
+
+    All values follow from those of the check. O(1).
+    """
+    b, c, a, g = near, sibling(tree, near), sibling(tree, v), tree.parent[v]
+    # The columns are as before the move, and c has the side that a had.
+    z_ab = tree.height[v]
+    z_bc, _ = cross(tree, v, side_of(tree, v, b))
+    z_ac, ac_is_exact = cross(tree, v, side_of(tree, v, c))
+    tree.height[g] = height_after_move(linkage, tree, z_ab, z_ac, z_bc, g, a, b, c)
+    tree.height[v] = z_bc
+    tree.size[v] = tree.size[b] + tree.size[c]
+    tree.birth[v] = min(tree.birth[b], tree.birth[c])
+    tree.center[v] = NULL
+    inherit(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c)
+    set_cross(tree, v, side_of(tree, v, b), z_ab, True)
+    set_cross(tree, v, side_of(tree, v, c), z_ac, ac_is_exact)

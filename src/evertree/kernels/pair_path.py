@@ -1,0 +1,224 @@
+"""What a point changes in a `PairTree` where it comes or goes: heights and cross values on its path to the root."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.columns import N_PIVOTS, NULL, PAUSED_NODE
+from evertree.kernels.compile import choose, inline, kernel, step
+from evertree.kernels.pair_check import LEFT, RIGHT, child_at, cross, forget_cross, set_cross, side_of, strengthen
+from evertree.kernels.pair_point import is_known, make_known, measure_point
+from evertree.kernels.pair_radius import find_radius, radius_with
+from evertree.kernels.pair_values import value_between
+from evertree.kernels.pairs import is_pivot
+from evertree.kernels.recurrence import linkage_of_union
+from evertree.kernels.topology import attach, detach, is_leaf, sibling
+from evertree.kernels.worklist import push
+from evertree.linkages import Average, Complete, Minimax, Single
+
+#: The linkages that have a recurrence, on pairs.
+RECURRENT = (Single, Complete, Average)
+
+#: A mean without one of its terms is computed anew unless it is this share of the mean with it.
+SMALLEST_REST = 0.25
+
+
+# What is known of ζ(x, y) when leaf `i` joins x, or leaves it: from what was known before.
+
+
+def _changed_single(linkage, tree, value, is_exact, x, y, i, comes):
+    lower, upper = tree.pairs.lower[y], tree.pairs.upper[y]
+    if comes:
+        return min(value, lower), (is_exact and value <= lower) or (lower == upper and upper <= value)
+    return value, is_exact and value < lower
+
+
+def _changed_complete(linkage, tree, value, is_exact, x, y, i, comes):
+    lower, upper = tree.pairs.lower[y], tree.pairs.upper[y]
+    if comes:
+        return max(value, lower), is_exact and (upper <= value or lower == upper)
+    return (value if upper < value else 0.0), is_exact and upper < value
+
+
+def _changed_average(linkage, tree, value, is_exact, x, y, i, comes):
+    weight, size = tree.size[i], tree.size[x]
+    z = tree.pairs.lower[y]
+    if comes:
+        return linkage_of_union(linkage, value, z, 0.0, size, weight, tree.size[y]), is_exact
+    rest = size * value - weight * z
+    if is_exact and rest >= SMALLEST_REST * size * value and size - weight >= SMALLEST_REST * size:
+        return rest / (size - weight), True
+    return 0.0, False
+
+
+def _changed_minimax(linkage, tree, value, is_exact, x, y, i, comes):
+    if comes:  # no point of x ∪ y covers more with less, and i covers nothing with less than the largest of its row
+        return min(value, max(tree.pairs.lower[x], tree.pairs.lower[y])), False
+    return 0.0, False
+
+
+#: A lower bound on ζ(x ∪ i, y), or on ζ(x − i, y), and whether it is the value. O(1).
+changed = choose(
+    "linkage",
+    {Single: _changed_single, Complete: _changed_complete, Average: _changed_average, Minimax: _changed_minimax},
+)
+
+
+# The height of w = (x, y) when leaf `i` joins x, or leaves it; NaN where it has to be computed from pairs.
+
+
+def _height_from_recurrence(linkage, tree, w, x, y, i, comes):
+    value, is_exact = changed(linkage, tree, tree.height[w], True, x, y, i, comes)
+    if not is_exact:
+        make_known(linkage, tree, i, y)
+        value, is_exact = changed(linkage, tree, tree.height[w], True, x, y, i, comes)
+    return value if is_exact else np.nan
+
+
+def _height_from_radius(linkage, tree, w, x, y, i, comes):
+    if not comes:
+        return np.nan
+    radius, tree.center[w] = radius_with(tree, w, i)
+    return radius
+
+
+changed_height = choose("linkage", {**dict.fromkeys(RECURRENT, _height_from_recurrence), Minimax: _height_from_radius})
+
+
+@step
+def change_path(linkage, tree, i, x, comes):
+    """Change heights and cross values from `x`, which leaf `i` joins or leaves, up to the root. O(depth) mostly.
+
+    The shape of the tree is still that without `i`, or still that with it. A height that has to be computed from pairs
+    becomes NaN.
+    """
+    while tree.parent[x] != NULL:
+        w, y = tree.parent[x], sibling(tree, x)
+        height = changed_height(linkage, tree, w, x, y, i, comes)
+        if not is_leaf(y):
+            strengthen(linkage, tree, y)
+            for side in (LEFT, RIGHT):
+                value, is_exact = cross(tree, y, side)
+                value, is_exact = changed(linkage, tree, value, is_exact, x, child_at(tree, y, side), i, comes)
+                set_cross(tree, y, side, value, is_exact)
+        if tree.parent[w] != NULL:
+            strengthen(linkage, tree, w)
+            side = side_of(tree, w, x)
+            value, is_exact = cross(tree, w, side)
+            value, is_exact = changed(linkage, tree, value, is_exact, x, sibling(tree, w), i, comes)
+            set_cross(tree, w, side, value, is_exact)
+        tree.height[w] = height
+        x = w
+
+
+def _recompute_from_pairs(linkage, tree, u):
+    tree.height[u] = value_between(linkage, tree, tree.left[u], tree.right[u])
+
+
+def _recompute_radius(linkage, tree, u):
+    find_radius(tree, u, np.inf)
+
+
+#: Compute the height of `u` from pairs. O(|a| |b| m) at most, for its children a and b.
+recompute_height = choose("linkage", {**dict.fromkeys(RECURRENT, _recompute_from_pairs), Minimax: _recompute_radius})
+
+
+@inline
+def refresh_path(linkage, tree, work, u):
+    """From `u` up to the root: size, birth, and heights that wait for it; note the checks."""
+    while u != NULL:
+        a, b = tree.left[u], tree.right[u]
+        tree.size[u] = tree.size[a] + tree.size[b]
+        tree.birth[u] = min(tree.birth[a], tree.birth[b])
+        if np.isnan(tree.height[u]):
+            recompute_height(linkage, tree, u)
+        push(work, u)
+        push(work, sibling(tree, u))
+        u = tree.parent[u]
+
+
+# The linkage between the point and a node, as a cross value of the point.
+
+
+def _known_from_recurrence(linkage, tree, u):
+    return tree.pairs.lower[u], is_known(tree.pairs, u)
+
+
+def _known_of_radius(linkage, tree, u):
+    return 0.0, False
+
+
+point_cross = choose("linkage", {**dict.fromkeys(RECURRENT, _known_from_recurrence), Minimax: _known_of_radius})
+
+
+def _hang_by_recurrence(linkage, tree, i, k, p):
+    make_known(linkage, tree, i, k)
+    tree.height[p] = tree.pairs.lower[k]
+
+
+def _hang_by_radius(linkage, tree, i, k, p):
+    tree.height[p], tree.center[p] = radius_with(tree, k, i)
+
+
+#: The height of the new node `p`, whose children are `k` and leaf `i`.
+hang_point = choose("linkage", {**dict.fromkeys(RECURRENT, _hang_by_recurrence), Minimax: _hang_by_radius})
+
+
+@step
+def take_in(linkage, tree, work, i, k):
+    """Hang leaf `i` beside node `k`; change heights, cross values and sizes above; note the dirty checks."""
+    pairs = tree.pairs
+    above = np.nan if tree.parent[k] == NULL else tree.height[tree.parent[k]]  # ζ between k and its sibling
+    change_path(linkage, tree, i, k, True)
+    p = attach(tree, i, k)
+    hang_point(linkage, tree, i, k, p)
+    if not is_leaf(k):
+        for side in (LEFT, RIGHT):
+            value, is_exact = point_cross(linkage, tree, child_at(tree, k, side))
+            set_cross(tree, k, side, value, is_exact)
+    if tree.parent[p] != NULL:
+        set_cross(tree, p, LEFT, above, True)
+        value, is_exact = point_cross(linkage, tree, sibling(tree, p))
+        set_cross(tree, p, RIGHT, value, is_exact)
+    pairs.state[PAUSED_NODE] = NULL
+    push(work, k)
+    refresh_path(linkage, tree, work, p)
+
+
+@step
+def let_go(linkage, tree, work, i):
+    """Cut leaf `i` off; change heights, cross values and sizes above; note the dirty checks."""
+    tree.pairs.state[PAUSED_NODE] = NULL
+    if is_pivot(tree.pairs, i >> 1):
+        tree.pairs.state[N_PIVOTS] = 0
+    p = tree.parent[i]
+    if p == NULL:
+        detach(tree, i)
+        return
+    measure_point(linkage, tree, i)
+    change_path(linkage, tree, i, p, False)
+    value, is_exact = cross(tree, p, 1 - side_of(tree, p, i))
+    s = detach(tree, i)
+    w = tree.parent[s]
+    if w != NULL and is_exact:
+        tree.height[w] = value
+    forget_cross(tree, s)
+    push(work, s)
+    push(work, sibling(tree, s))
+    refresh_path(linkage, tree, work, w)
+
+
+@kernel
+def compute_all(tree, linkage, nodes):
+    """Compute sizes, births and heights of the inner nodes among `nodes`, which come children first. O(n² m) at most.
+
+    Of the cross values nothing is known.
+    """
+    for u in nodes:
+        if not is_leaf(u):
+            a, b = tree.left[u], tree.right[u]
+            tree.size[u] = tree.size[a] + tree.size[b]
+            tree.birth[u] = min(tree.birth[a], tree.birth[b])
+            tree.center[u] = NULL
+            recompute_height(linkage, tree, u)
+            forget_cross(tree, u)

@@ -1,0 +1,237 @@
+"""One point beside all nodes of a `PairTree`: the linkage between them.
+
+The dissimilarities between the point and all others, or bounds on them, give bounds on its linkage to every node in one
+pass (`eq.Recurrence`, section 4.3). They are made exact only where they do not decide.
+"""
+
+from __future__ import annotations
+
+from evertree.columns import BLOCK, LEAF_TOP, N_PIVOTS, NULL, ROOT
+from evertree.kernels.compile import choose, inline, step
+from evertree.kernels.linkage_values import is_first
+from evertree.kernels.pair_check import CLEAR_OF_TIES
+from evertree.kernels.pair_radius import radius_with
+from evertree.kernels.pairs import bounds, dissimilarity, evaluate, measure_pivots
+from evertree.kernels.recurrence import linkage_of_union
+from evertree.kernels.topology import hangs, is_leaf
+from evertree.linkages import Average, Complete, Minimax, Single
+
+
+def _union_smallest(linkage, tree, a, b, z_a, z_b):
+    return min(z_a, z_b)
+
+
+def _union_largest(linkage, tree, a, b, z_a, z_b):
+    return max(z_a, z_b)
+
+
+def _union_mean(linkage, tree, a, b, z_a, z_b):
+    return linkage_of_union(linkage, z_a, z_b, 0.0, tree.size[a], tree.size[b], 1.0)
+
+
+#: The linkage between a point and a ∪ b; for minimax linkage the largest dissimilarity between them.
+point_to_union = choose(
+    "linkage",
+    {Single: _union_smallest, Complete: _union_largest, Average: _union_mean, Minimax: _union_largest},
+)
+
+
+def _yes(linkage):
+    return True
+
+
+def _no(linkage):
+    return False
+
+
+#: Whether bounds can save evaluations where a point is placed. A mean needs them all, and so does a radius.
+uses_bounds = choose("linkage", {Single: _yes, Complete: _yes, Average: _no, Minimax: _no})
+
+
+@step
+def measure_leaves(linkage, tree, i):
+    """Fill ``pairs.lower`` and ``pairs.upper`` for all leaves in the tree but `i`. O(n), O(n m) without bounds."""
+    pairs = tree.pairs
+    row = i >> 1
+    has_bounds = uses_bounds(linkage) and pairs.state[N_PIVOTS] > 0
+    measure_pivots(pairs, row)
+    count = 0
+    for other in range(tree.state[LEAF_TOP]):
+        u = 2 * other
+        if u != i and hangs(tree, u):
+            if has_bounds:
+                pairs.lower[u], pairs.upper[u] = bounds(pairs, row, other)
+            else:
+                pairs.some[count] = other
+                count += 1
+        if count == BLOCK or (other == tree.state[LEAF_TOP] - 1 and count > 0):
+            evaluate(pairs, row, pairs.some[:count], pairs.block)
+            for s in range(count):
+                pairs.lower[2 * pairs.some[s]] = pairs.block[s]
+                pairs.upper[2 * pairs.some[s]] = pairs.block[s]
+            count = 0
+    if has_bounds:
+        for k in range(pairs.state[N_PIVOTS]):
+            pairs.lower[2 * pairs.pivots[k]] = pairs.to_pivots[k]
+            pairs.upper[2 * pairs.pivots[k]] = pairs.to_pivots[k]
+
+
+@step
+def measure_point(linkage, tree, i):
+    """Fill ``pairs.lower`` and ``pairs.upper`` with bounds on the linkage between leaf `i` and every node. O(n).
+
+    Where they are equal they are the linkage. For a node with `i` below it they mean nothing.
+    """
+    pairs = tree.pairs
+    measure_leaves(linkage, tree, i)
+    root = tree.state[ROOT]
+    u = root
+    while True:
+        while not is_leaf(u):
+            u = tree.left[u]
+        while u != root and tree.right[tree.parent[u]] == u:
+            a = tree.left[tree.parent[u]]
+            p = tree.parent[u]
+            pairs.lower[p] = point_to_union(linkage, tree, a, u, pairs.lower[a], pairs.lower[u])
+            pairs.upper[p] = point_to_union(linkage, tree, a, u, pairs.upper[a], pairs.upper[u])
+            u = p
+        if u == root:
+            return
+        u = tree.right[tree.parent[u]]
+
+
+def _matters_for_smallest(linkage, pairs, u, best):
+    return pairs.lower[u] < best
+
+
+def _matters_for_largest(linkage, pairs, u, best):
+    return pairs.upper[u] > best
+
+
+def _does_not_matter(linkage, pairs, u, best):
+    return False
+
+
+#: Whether node `u` may hold a point that changes the linkage `best` found so far.
+matters = choose(
+    "linkage",
+    {
+        Single: _matters_for_smallest,
+        Complete: _matters_for_largest,
+        Average: _does_not_matter,
+        Minimax: _does_not_matter,
+    },
+)
+
+
+@inline
+def may_be(pairs, u, value):
+    """Whether the linkage between the point and `u` may be `value`."""
+    return pairs.lower[u] <= value <= pairs.upper[u]
+
+
+def _start_from_upper(linkage, pairs, u):
+    return pairs.upper[u]
+
+
+def _start_from_lower(linkage, pairs, u):
+    return pairs.lower[u]
+
+
+#: A bound that the linkage between the point and `u` is within.
+bound_to_start_from = choose(
+    "linkage", {Single: _start_from_upper, **dict.fromkeys((Complete, Average, Minimax), _start_from_lower)}
+)
+
+
+@inline
+def is_known(pairs, u):
+    """Whether the linkage between the point and `u` is known."""
+    return pairs.lower[u] == pairs.upper[u]
+
+
+@step
+def make_known(linkage, tree, i, top):
+    """Make the bounds on the linkage between leaf `i` and node `top` exact, looking only where it matters."""
+    pairs = tree.pairs
+    if is_known(pairs, top):
+        return
+    best = bound_to_start_from(linkage, pairs, top)
+    u = top
+    while True:
+        while not is_leaf(u) and matters(linkage, pairs, u, best):
+            u = tree.left[u]
+        if is_leaf(u) and matters(linkage, pairs, u, best):
+            if not is_known(pairs, u):
+                pairs.lower[u] = dissimilarity(pairs, i >> 1, u >> 1)
+                pairs.upper[u] = pairs.lower[u]
+            best = point_to_union(linkage, tree, u, u, best, pairs.lower[u])
+        while u != top and tree.right[tree.parent[u]] == u:
+            u = tree.parent[u]
+        if u == top:
+            break
+        u = tree.right[tree.parent[u]]
+    pairs.lower[top] = best
+    pairs.upper[top] = best
+
+
+def _point_value_from_recurrence(linkage, tree, i, u, floor):
+    if tree.pairs.lower[u] < floor:
+        make_known(linkage, tree, i, u)
+    return tree.pairs.lower[u]
+
+
+def _point_value_from_radius(linkage, tree, i, u, floor):
+    if not is_leaf(u) and min(tree.height[u], tree.pairs.lower[u]) >= floor:
+        return floor
+    return radius_with(tree, u, i)[0]
+
+
+#: ζ(i, u) if it is below `floor`, otherwise a value from `floor` up to it.
+point_value = choose(
+    "linkage",
+    {**dict.fromkeys((Single, Complete, Average), _point_value_from_recurrence), Minimax: _point_value_from_radius},
+)
+
+
+def _know_smaller_first(linkage, tree, i, k, floor):
+    """One of two children has the value of their union. So where the smaller one does not, the larger one does."""
+    pairs = tree.pairs
+    make_known(linkage, tree, i, k)
+    is_left_smaller = tree.size[tree.left[k]] <= tree.size[tree.right[k]]
+    small, large = (tree.left[k], tree.right[k]) if is_left_smaller else (tree.right[k], tree.left[k])
+    value = pairs.lower[k]
+    if matters(linkage, pairs, small, value):
+        make_known(linkage, tree, i, small)
+    if not may_be(pairs, small, value):
+        pairs.lower[large] = value
+        pairs.upper[large] = value
+    for u in (small, large):
+        if pairs.lower[u] < floor:
+            make_known(linkage, tree, i, u)
+
+
+def _know_nothing(linkage, tree, i, k, floor):
+    pass
+
+
+#: Make the linkage between the point and each child of `k` known, or known to be at least `floor`.
+know_children = choose(
+    "linkage",
+    {Single: _know_smaller_first, Complete: _know_smaller_first, Average: _know_nothing, Minimax: _know_nothing},
+)
+
+
+@step
+def nearer_to_point(linkage, tree, k, i):
+    """The check at `k` as if leaf `i` were its sibling: the child that is closer to `i` than to its own, or NULL."""
+    height = tree.height[k]
+    floor = height - linkage.tolerance * height
+    clear = height + CLEAR_OF_TIES * linkage.tolerance * height
+    a, b = tree.left[k], tree.right[k]
+    know_children(linkage, tree, i, k, clear)
+    z_a = point_value(linkage, tree, i, a, clear)
+    z_b = point_value(linkage, tree, i, b, clear)
+    if not min(z_a, z_b) < floor:
+        return NULL
+    return a if is_first(tree, linkage.tolerance, a, z_a, b, z_b) else b

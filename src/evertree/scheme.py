@@ -1,0 +1,116 @@
+"""`Scheme`: a linkage on a metric, and what it takes to compute the one with the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from evertree.errors import LinkageError, ParameterError, either, listed
+from evertree.linkages import LINKAGES, Average, Linkage, Tag, Ward
+from evertree.metrics import METRICS, Metric, check_name, named_metric
+
+#: Linkage values closer than this, relative to the larger, are equal: by the type of the data.
+TOLERANCE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
+
+#: What a hierarchy may hold.
+VECTORS, DISSIMILARITIES, OBJECTS = "vectors", "dissimilarities", "objects"
+
+
+class Scheme:
+    """A linkage on a metric.
+
+    A linkage has *statistics* on a metric if its value follows from the size, mean and variance of two clusters
+    (`tab.Complexity`): then each check costs the same whatever the size of the clusters. Otherwise it is computed from
+    pairs of points.
+
+    Parameters
+    ----------
+    linkage, metric, metric_params
+        As `evertree.Hierarchy` has them.
+
+    Attributes
+    ----------
+    linkage : Linkage
+    metric : str or callable
+        As the user gave it.
+    vectors : Metric or None
+        The metric, if it has a name and compares vectors.
+    holds : str
+        VECTORS for a named metric, DISSIMILARITIES for ``"precomputed"``, OBJECTS for a function.
+    """
+
+    def __init__(
+        self, linkage: str, metric: str | Callable[..., Any], metric_params: Mapping[str, Any] | None = None
+    ) -> None:
+        self.linkage = _known_linkage(linkage)
+        self.metric = metric
+        self.vectors: Metric | None = None
+        if callable(metric) or metric == "precomputed":
+            if metric_params:
+                raise ParameterError(
+                    f"metric_params must be None for metric={metric!r}; it has {listed(metric_params)}"
+                )
+            self.holds = OBJECTS if callable(metric) else DISSIMILARITIES
+        else:
+            check_name(metric)
+            self.vectors = named_metric(metric, metric_params)
+            self.holds = VECTORS
+        if self.linkage.tag is Ward and not (self.vectors and self.vectors.is_euclidean):
+            raise LinkageError(_why_not_ward(metric))
+
+    @property
+    def has_statistics(self) -> bool:
+        """Whether means and variances are enough (`tab.Complexity`)."""
+        if self.vectors is None:
+            return False
+        return self.linkage.tag is Ward or (self.linkage.tag is Average and self.vectors.is_squared)
+
+    @property
+    def metric_params(self) -> dict[str, Any] | None:
+        """The parameters of the metric, as `Hierarchy` takes them."""
+        if self.vectors is None or not self.vectors.params:
+            return None
+        return {
+            name: value.copy() if isinstance(value, np.ndarray) else value
+            for name, value in self.vectors.params.items()
+        }
+
+    @property
+    def metric_name(self) -> str:
+        """The metric in a text."""
+        return repr(self.metric) if isinstance(self.metric, str) else getattr(self.metric, "__name__", "a callable")
+
+    def tag(self, dtype: np.dtype[Any]) -> Tag:
+        """What kernels know of the linkage, for data of this type."""
+        return self.linkage.tag(TOLERANCE[dtype])
+
+    def zeta(self, value: Any) -> Any:
+        """The paper's linkage value, from the value in coordinates."""
+        if self.vectors is not None and self.has_statistics and self.linkage.tag is Average:
+            return self.vectors.row_params[0] * value
+        return value
+
+    def height(self, value: Any) -> Any:
+        """The height that users see, in SciPy's units, from the value in coordinates."""
+        return np.sqrt(2.0 * value) if self.linkage.tag is Ward else self.zeta(value)
+
+    def __repr__(self) -> str:
+        return f"Scheme({self.linkage.name!r}, {self.metric_name})"
+
+
+def _known_linkage(linkage: str) -> Linkage:
+    if not isinstance(linkage, str) or linkage not in LINKAGES:
+        raise LinkageError(f"linkage must be {either(LINKAGES)}; it is {linkage!r}")
+    return LINKAGES[linkage]
+
+
+def _why_not_ward(metric: Any) -> str:
+    """Why Ward's linkage does not go with a metric, and what would."""
+    fitting = either([name for name in METRICS if name in ("euclidean", "sqeuclidean", "mahalanobis", "seuclidean")])
+    others = either([name for name in LINKAGES if name != "ward"])
+    return (
+        f"linkage='ward' with metric={metric!r} has no meaning, because Ward needs Euclidean geometry: use "
+        f"metric={fitting}, or linkage={others}; set_linkage(linkage, metric=...) changes both in one call"
+    )

@@ -1,0 +1,186 @@
+"""`MeanLiveTree`: a live tree for linkages that follow from size, mean and variance. Memory is linear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.columns import MEAN_NODE, NULL, UNLIMITED, MeanTree, Worklist, new_node_columns
+from evertree.errors import MagnitudeError
+from evertree.metrics import LARGEST, Metric
+from evertree.scheme import Scheme
+from evertree.tree.live import Incoming, LiveTree
+
+#: A total weight up to this, divided by the number of columns, overflows with no value that is accepted.
+SAFE_WEIGHT = float(np.finfo(np.float64).max) / 4 / LARGEST**2
+
+
+class MeanLiveTree(LiveTree):
+    """A tree whose nodes have sufficient statistics.
+
+    Parameters
+    ----------
+    scheme
+        The linkage on its metric.
+    n_columns, dtype
+        Of the points.
+    """
+
+    tree: MeanTree
+
+    def __init__(self, scheme: Scheme, n_columns: int, dtype: np.dtype[Any]) -> None:
+        self.scheme = scheme
+        #: The points as they were given, by row, where they differ from the coordinates in ``tree.mean``.
+        self.kept: NDArray[Any] | None = None
+        #: The largest coordinate of the points, or an earlier one; None as long as it does not matter.
+        self._largest: float | None = None
+        self._shape = n_columns, dtype
+        self._lay_out(0)
+
+    @classmethod
+    def of_columns(cls, scheme: Scheme, tree: MeanTree, work: Worklist, kept: NDArray[Any] | None) -> MeanLiveTree:
+        """A tree with copies of the given columns, as far as they are in use."""
+        live = cls(scheme, tree.mean.shape[1], tree.mean.dtype)
+        live.tree, live.work, live.kept = tree, work, kept
+        live._lay_out(tree.parent.size // 2)
+        return live
+
+    @property
+    def _metric(self) -> Metric:
+        assert self.scheme.vectors is not None
+        return self.scheme.vectors
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns the points have."""
+        return int(self.tree.mean.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the coordinates."""
+        return self.tree.mean.dtype
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the columns, as far as they are in use."""
+        row = MEAN_NODE.itemsize + self.work.stack.itemsize + self.tree.mean[:1].nbytes
+        kept = 0 if self.kept is None else self.kept[:1].nbytes // 2
+        return self.n_used * (row + kept)
+
+    def points(self, leaves: NDArray[np.int32]) -> NDArray[Any]:
+        """The points of `leaves` as they were given, bit for bit."""
+        return self.tree.mean[leaves] if self.kept is None else self.kept[leaves >> 1]
+
+    def dissimilarities(self, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The dissimilarity of every pair of `leaves`, condensed. O(n²) in time and memory."""
+        from scipy.spatial.distance import pdist
+
+        coordinates = self.tree.mean[leaves].astype(np.float64)
+        if self._metric.is_squared:
+            return self._metric.row_params[0] * pdist(coordinates, "sqeuclidean")
+        return pdist(coordinates, "euclidean")
+
+    def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The linkage in coordinates between the children of each of `nodes`; 0 for a leaf. O(m) for each."""
+        values = np.empty(nodes.size)
+        kernels.heights.find_heights(self.tree, self.tag, nodes, values)
+        return values
+
+    def tree_value(self) -> float:
+        """Σ over pairs of dissimilarity, squared for Ward, times the size of the node at which they meet. O(n m)."""
+        return float(self.scheme.zeta(kernels.heights.sum_value(self.tree, self.nodes())))
+
+    def prototypes(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """For each of `nodes` the leaf below it that is nearest to the mean. O(m) for each leaf below each node."""
+        found = np.empty(nodes.size, np.int32)
+        kernels.prototypes.find_nearest_to_mean(self.tree, nodes, np.empty(self.capacity, np.int32), found)
+        return found
+
+    def check_range(self, incoming: Incoming, weights: NDArray[np.float64]) -> None:
+        """Refuse points with which a linkage value could overflow."""
+        coordinates = incoming.stored
+        total = float(weights.sum()) + (0.0 if self.root == NULL else float(self.tree.size[self.root]))
+        if total * coordinates.shape[1] <= SAFE_WEIGHT:
+            return
+        if self._largest is None:
+            self._largest = _largest_of(self.tree.mean[self.leaves()])
+        self._largest = _checked_largest(total, max(self._largest, _largest_of(coordinates)), coordinates.shape[1])
+
+    def fill(
+        self,
+        leaves: NDArray[np.int32],
+        incoming: Incoming,
+        weights: NDArray[np.float64],
+        births: NDArray[np.int64],
+        others: NDArray[np.int32],  # noqa: ARG002  there is nothing between points
+    ) -> None:
+        """Write the rows of `leaves`."""
+        self.tree.mean[leaves] = incoming.stored
+        self.tree.size[leaves] = weights
+        self.tree.variance[leaves] = 0.0
+        self.tree.birth[leaves] = births
+        if self.kept is not None:
+            self.kept[leaves >> 1] = incoming.points
+
+    def insert(self, leaves: NDArray[np.int32]) -> None:
+        """Hang filled leaves into the tree one by one (`tab.Insert`, then `tab.OHC`)."""
+        kernels.insert.insert_leaves(self.tree, self.work, self.tag, leaves)
+
+    def detach(self, leaves: NDArray[np.int32]) -> None:
+        """Take leaves out of the tree, and make it homogeneous again. They stay allocated."""
+        kernels.remove.detach_leaves(self.tree, self.work, leaves, np.empty_like(leaves))
+        self.homogenise()
+
+    def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine (`tab.OHC`) within limits."""
+        kernels.homogenise.homogenise(self.tree, self.work, self.tag, max_checks, max_moves)
+
+    def for_scanning(self) -> MeanTree:
+        """The tree itself: a check relies on nothing that was found out before."""
+        return self.tree
+
+    def copy(self) -> MeanLiveTree:
+        """A tree that shares nothing with this one."""
+        return self.of_columns(self.scheme, self.tree, self.work, self.kept)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pickled view would come back as an array of its own, of another layout than kernels are compiled for.
+        return self.of_columns, (self.scheme, self.tree, self.work, self.kept)
+
+    def _lay_out(self, rows: int) -> None:
+        columns, work = new_node_columns(2 * rows, MEAN_NODE)
+        n_columns, dtype = self._shape
+        tree = MeanTree(**columns, mean=np.empty((columns["parent"].size, n_columns), dtype))
+        kept = None
+        if self._metric.changes_points:
+            kept = np.empty((tree.parent.size // 2, n_columns), dtype)
+        if hasattr(self, "tree"):
+            used = self.n_used
+            tree.mean[:used] = self.tree.mean[:used]
+            tree.variance[:used] = self.tree.variance[:used]
+            if kept is not None and self.kept is not None:
+                kept[: used // 2] = self.kept[: used // 2]
+        self._begin(tree, work)
+        self.kept = kept
+
+    def _compute_all(self, nodes: NDArray[np.int32]) -> None:
+        """Compute all statistics from the leaves in one pass. O(n m)."""
+        kernels.statistics.merge_all(self.tree, nodes)
+
+
+def _largest_of(coordinates: NDArray[Any]) -> float:
+    return float(np.abs(coordinates).max(initial=0.0))
+
+
+def _checked_largest(total_weight: float, largest: float, n_columns: int) -> float:
+    """The largest coordinate, unless the total weight times its square overflows."""
+    limit = np.sqrt(np.finfo(np.float64).max / 4 / n_columns / total_weight) if total_weight else np.inf
+    if largest > limit:
+        raise MagnitudeError(
+            f"a total weight of {total_weight:.3g} times the squares of values up to {largest:.3g} overflows: "
+            f"scale X to at most {limit:.3g}, or sample_weight down"
+        )
+    return largest
