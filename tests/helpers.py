@@ -31,6 +31,13 @@ WITH_PAIRS = [
 
 SCHEMES = WITH_STATISTICS + WITH_PAIRS
 
+#: Each way to compute a linkage once.
+ONE_OF_EACH = [
+    ("ward", "euclidean"),
+    ("average", "sqeuclidean"),
+    *((linkage, "euclidean") for linkage in ("single", "complete", "average", "minimax")),
+]
+
 
 def params_of(metric: str, n_columns: int) -> dict | None:
     """What a metric needs; for Mahalanobis a symmetric matrix with eigenvalues from 1/2 to 2."""

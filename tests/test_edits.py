@@ -11,8 +11,10 @@ import pytest
 import naive
 from evertree import Hierarchy, agglomerate, hierarchy, kernels
 from evertree.atomic import Uninterrupted
-from evertree.tree import LiveTree
+from evertree.incoming import receive
+from evertree.tree import MeanLiveTree
 from helpers import (
+    ONE_OF_EACH,
     SCHEMES,
     assert_valid_and_homogeneous,
     definition,
@@ -35,7 +37,8 @@ def test_place_of_a_new_point_is_the_papers(rng, linkage, metric):
         tree = nested(h)
         live = h._live
         live.reserve(1)
-        leaf = live.add_leaves(x[20:], live.scheme.coordinates(x[20:]), np.ones(1), np.array([20]))
+        leaf = live.add_leaves(receive(live.scheme, x[20:], live), np.ones(1), np.array([20]), np.empty(0, np.int32))
+        kernels.insert.prepare(live.tag, live.tree, leaf[0])
         place = kernels.insert.find_place(live.tree, live.tag, leaf[0])
         everything = new(linkage, metric)
         everything.insert(x)
@@ -43,7 +46,7 @@ def test_place_of_a_new_point_is_the_papers(rng, linkage, metric):
 
 
 @pytest.mark.parametrize("name", hard_data())
-@pytest.mark.parametrize(("linkage", "metric"), [("ward", "euclidean"), ("average", "sqeuclidean")])
+@pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)
 def test_every_edit_of_hard_data_leaves_a_homogeneous_tree(rng, linkage, metric, name):
     x = hard_data()[name]
     h = Hierarchy(linkage, metric)
@@ -87,7 +90,7 @@ def test_a_batch_is_the_same_as_one_by_one(rng, linkage, metric):
         single.insert([row])
     np.testing.assert_array_equal(batch.linkage_matrix(), single.linkage_matrix())
     # The same point is a duplicate, however it comes.
-    coordinates = batch._live.scheme.coordinates
+    coordinates = batch._live.scheme.vectors.coordinates
     np.testing.assert_array_equal(np.vstack([coordinates(row[None, :]) for row in x]), coordinates(x))
 
 
@@ -340,13 +343,13 @@ def test_scheme_of_an_empty_hierarchy():
 
 def press_ctrl_c_while_inserting(monkeypatch, part):
     """Ctrl-C comes in the middle of an insertion, which is made in parts of so many points."""
-    insert = LiveTree.insert
+    insert = MeanLiveTree.insert
 
     def interrupted(live, leaves):
         insert(live, leaves)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(LiveTree, "insert", interrupted)
+    monkeypatch.setattr(MeanLiveTree, "insert", interrupted)
     monkeypatch.setattr(hierarchy, "_PART", part)
 
 
@@ -404,7 +407,7 @@ def test_a_failure_inside_an_edit_leaves_the_hierarchy_as_it_was(rng, monkeypatc
         raise MemoryError("no more")
 
     with monkeypatch.context() as patched:
-        patched.setattr(LiveTree, where, fail)
+        patched.setattr(MeanLiveTree, where, fail)
         with pytest.raises(MemoryError, match="no more"):
             h.insert(rng.normal(size=(5, 2)))
     h.validate()

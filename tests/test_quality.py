@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist
 import naive
 from evertree import Hierarchy, agglomerate, quality
 from evertree.errors import DimensionError, EmptyHierarchyError
-from helpers import SCHEMES, definition, hierarchy_of, nested, square, weights
+from helpers import SCHEMES, definition, dissimilarities, hierarchy_of, nested, square, weights
 
 
 @given(st.integers(1, 25), st.integers(1, 6), st.integers(0, 10**6))
@@ -51,9 +51,7 @@ def test_total_linkage_and_tree_value(rng, linkage, metric):
     x, w = rng.normal(size=(20, 2)), rng.uniform(0.5, 3, size=20)
     h = hierarchy_of(naive.random_tree(rng, 20), x, linkage, metric, sample_weight=w)
     assert quality.total_linkage(h) == pytest.approx(naive.total_linkage(nested(h), definition(h)))
-    d = naive.cosine(x) if metric == "cosine" else naive.sqeuclidean(x)
-    if metric == "mahalanobis":
-        d = naive.sqeuclidean(x @ np.linalg.cholesky(h.metric_params["VI"]))
+    d = dissimilarities(h) ** (2 if linkage == "ward" and metric != "sqeuclidean" else 1)
     assert quality.tree_value(h) == pytest.approx(naive.tree_value(nested(h), d, weights(h)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import evertree as et
 from evertree import Hierarchy, file_format
 from evertree.errors import CorruptFileError, FileFormatError, InvalidKeyError, NewerFormatError
-from helpers import SCHEMES, fingerprint, new
+from helpers import SCHEMES, assert_valid_and_homogeneous, fingerprint, new
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def test_a_key_that_cannot_be_saved_leaves_the_old_file(rng, path):
     h.insert([[0.0]], keys=["a"])
     h.save(path)
     before = path.read_bytes()
-    h.insert([[1.0]], keys=[frozenset({1})])
+    h.insert([[1.0]], keys=[1j])
     with pytest.raises(InvalidKeyError, match="can be saved"):
         h.save(path)
     assert path.read_bytes() == before
@@ -122,8 +123,18 @@ def test_newer_formats_are_refused(rng, path):
     h.insert(rng.normal(size=(5, 2)))
     h.save(path)
     rewritten(path, version=file_format.FORMAT_VERSION + 1)
-    with pytest.raises(NewerFormatError, match="has format version 2, and this evertree reads up to 1: upgrade"):
+    with pytest.raises(NewerFormatError, match="has format version 3, and this evertree reads up to 2: upgrade"):
         et.load(path)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "mahalanobis"])
+def test_files_of_older_versions_are_read(metric):
+    h = et.load(Path(__file__).parent / "files" / f"version_1_{metric}.evertree")
+    assert h.metric == metric
+    assert_valid_and_homogeneous(h)
+    h.insert([[0.5, 0.5]])
+    assert_valid_and_homogeneous(h)
+    assert len(h) == (12 if metric == "cosine" else 13)
 
 
 def test_files_of_others_are_refused(tmp_path):

@@ -96,6 +96,9 @@ class Scheme:
         """The height that users see, in SciPy's units, from the value in coordinates."""
         return np.sqrt(2.0 * value) if self.linkage.tag is Ward else self.zeta(value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scheme, (self.linkage.name, self.metric, self.metric_params)
+
     def __repr__(self) -> str:
         return f"Scheme({self.linkage.name!r}, {self.metric_name})"
 

@@ -6,6 +6,8 @@ With v = (a, b) and sibling c below g, the height of g ties the two cross values
 
 from __future__ import annotations
 
+import numpy as np
+
 from evertree.columns import (
     ITSELF,
     LEFT_IS_EXACT,
@@ -31,8 +33,10 @@ BUSY = -3
 #: A value above which nothing is tied with a value that violates homogeneity, in tolerances.
 CLEAR_OF_TIES = 4.0
 
-#: A mean follows from another only if it is no smaller a share of their sum, so that rounding does not grow.
-SMALLEST_SHARE = 0.25
+# A mean that follows from others has their rounding errors, and where it is a difference, in which they are a larger
+# share, larger ones. They are counted in units in the last place; a value that might be off by more is computed anew.
+ERROR_OF_SUM = 4.0
+LARGEST_ERROR = 1e4
 
 #: Pairs that may be compared in one go, without a pause.
 MOST_AT_ONCE = 1 << 18
@@ -59,14 +63,26 @@ def cross(tree, v, side):
 
 
 @inline
-def set_cross(tree, v, side, value, is_exact):
+def set_cross(tree, v, side, value, is_exact, error):
     """Note what is known of a cross value."""
     bit = LEFT_IS_EXACT if side == LEFT else RIGHT_IS_EXACT
     if side == LEFT:
         tree.cross_left[v] = value
     else:
         tree.cross_right[v] = value
-    tree.exact[v] = (tree.exact[v] & (255 - bit)) | (bit if is_exact else 0)
+    others = tree.exact[v] & (255 - bit)
+    tree.exact[v] = others | (bit if is_exact else 0)
+    if is_exact:
+        tree.cross_error[v] = max(tree.cross_error[v], error) if others != 0 else error
+
+
+@inline
+def difference(total, total_error, part, part_error):
+    """Total − part, and the units in the last place by which it may be off."""
+    rest = total - part
+    if not rest > 0.0:
+        return 0.0, np.inf
+    return rest, (total * total_error + part * part_error) / rest + 1.0
 
 
 @inline
@@ -77,34 +93,35 @@ def forget_cross(tree, v):
     tree.exact[v] = 0
 
 
-# What follows for one cross value from the other and the height of the parent: whether it follows, and the value.
+# What follows for one cross value from the other and the height of the parent: whether it does, the value, its error.
 
 
 def _derive_single(linkage, tree, v, side):
     """The smaller of the two is the height of the parent."""
     height = tree.height[tree.parent[v]]
     other, _ = cross(tree, v, 1 - side)
-    return other > height, height
+    return other > height, height, 0.0
 
 
 def _derive_complete(linkage, tree, v, side):
     """The larger of the two is the height of the parent."""
     height = tree.height[tree.parent[v]]
     other, is_exact = cross(tree, v, 1 - side)
-    return is_exact and other < height, height
+    return is_exact and other < height, height, 0.0
 
 
 def _derive_average(linkage, tree, v, side):
     """The mean of the two is the height of the parent."""
     other, is_exact = cross(tree, v, 1 - side)
     u, w = child_at(tree, v, side), child_at(tree, v, 1 - side)
-    total = (tree.size[u] + tree.size[w]) * tree.height[tree.parent[v]]
-    rest = total - tree.size[w] * other
-    return is_exact and rest >= SMALLEST_SHARE * total, rest / tree.size[u]
+    g = tree.parent[v]
+    total = (tree.size[u] + tree.size[w]) * tree.height[g]
+    rest, error = difference(total, tree.error[g], tree.size[w] * other, tree.cross_error[v])
+    return is_exact and error <= LARGEST_ERROR, rest / tree.size[u], error
 
 
 def _derive_minimax(linkage, tree, v, side):
-    return False, 0.0
+    return False, 0.0, 0.0
 
 
 #: The cross value at a side from the other one. O(1).
@@ -125,9 +142,9 @@ def settle(linkage, tree, v, floor):
         value, is_exact = cross(tree, v, side)
         if is_exact or value >= floor:
             continue
-        is_known, derived = derive(linkage, tree, v, side)
+        is_known, derived, error = derive(linkage, tree, v, side)
         if is_known:
-            set_cross(tree, v, side, derived, True)
+            set_cross(tree, v, side, derived, True, error)
             continue
         start, so_far = 0, NOTHING_YET
         if state[PAUSED_NODE] == v and state[PAUSED_SIDE] == side:
@@ -138,7 +155,7 @@ def settle(linkage, tree, v, floor):
             tree.pairs.paused[0] = found
             return False
         state[PAUSED_NODE] = NULL
-        set_cross(tree, v, side, found, is_exact)
+        set_cross(tree, v, side, found, is_exact, ERROR_OF_SUM)
     return True
 
 
@@ -186,9 +203,10 @@ def check_pairs(linkage, tree, tolerance, v):
     side = LEFT if is_first(tree, tolerance, tree.left[v], z_left, tree.right[v], z_right) else RIGHT
     if not min(z_left, z_right) < floor:
         return NULL
-    is_known, derived = derive(linkage, tree, v, 1 - side)
-    if is_known and not cross(tree, v, 1 - side)[1]:
-        set_cross(tree, v, 1 - side, derived, True)
+    if not cross(tree, v, 1 - side)[1]:
+        is_known, derived, error = derive(linkage, tree, v, 1 - side)
+        if is_known:
+            set_cross(tree, v, 1 - side, derived, True, error)
     return child_at(tree, v, side)
 
 
@@ -227,8 +245,8 @@ def _inherit_single(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
         strengthen(linkage, tree, g)
     side = side_of(tree, g, v)
     with_ab, with_c = cross(tree, g, side)[0], cross(tree, g, 1 - side)[0]
-    set_cross(tree, g, side, min(with_ab, with_c), False)
-    set_cross(tree, g, 1 - side, with_ab, False)
+    set_cross(tree, g, side, min(with_ab, with_c), False, 0.0)
+    set_cross(tree, g, 1 - side, with_ab, False, 0.0)
     for u in (a, b, c):
         tree.exact[u] = 0
 
@@ -240,26 +258,34 @@ def _inherit_complete(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
     forget_cross(tree, c)
     g = tree.parent[v]  # its children were a ∪ b and c
     side = side_of(tree, g, v)
-    set_cross(tree, g, side, cross(tree, g, 1 - side)[0], False)
-    set_cross(tree, g, 1 - side, 0.0, False)
+    set_cross(tree, g, side, cross(tree, g, 1 - side)[0], False, 0.0)
+    set_cross(tree, g, 1 - side, 0.0, False, 0.0)
 
 
 @inline
-def means_to(linkage, tree, u, w, z_uw):
+def means_to(linkage, tree, u, w, z_uw, error_uw):
     """ζ between each child of `u` and node `w`, from ζ(u, w): the lighter child is compared, the other follows.
 
-    Whether both are known, and the two values. Only where that does not take long.
+    The two values and their error, which is infinite where that would take long.
     """
     a, b = tree.left[u], tree.right[u]
     lighter = a if tree.size[a] <= tree.size[b] else b
     if tree.size[lighter] * tree.size[w] > MOST_AT_ONCE:
-        return False, 0.0, 0.0
+        return 0.0, 0.0, np.inf
     value = value_between(linkage, tree, lighter, w)
-    rest = tree.size[u] * z_uw - tree.size[lighter] * value
-    is_known = rest >= SMALLEST_SHARE * tree.size[u] * z_uw
+    rest, error = difference(tree.size[u] * z_uw, error_uw, tree.size[lighter] * value, ERROR_OF_SUM)
     if lighter == a:
-        return is_known, value, rest / tree.size[b]
-    return is_known, rest / tree.size[a], value
+        return value, rest / tree.size[b], error
+    return rest / tree.size[a], value, error
+
+
+@inline
+def set_both(tree, v, left, right, error):
+    """Note both cross values, if they are not too far off."""
+    forget_cross(tree, v)
+    if error <= LARGEST_ERROR:
+        set_cross(tree, v, LEFT, left, True, error)
+        set_cross(tree, v, RIGHT, right, True, error)
 
 
 def _inherit_average(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
@@ -267,28 +293,22 @@ def _inherit_average(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
     forget_cross(tree, b)
     forget_cross(tree, tree.parent[v])
     both_exact = LEFT_IS_EXACT | RIGHT_IS_EXACT
-    is_known, left, right = False, 0.0, 0.0
-    if not is_leaf(a) and tree.exact[a] == both_exact and tree.size[c] < tree.size[b]:  # its sibling was b
-        is_known, left, right = means_to(linkage, tree, a, c, z_ac)
-        left = linkage_of_union(linkage, tree.cross_left[a], left, 0.0, tree.size[b], tree.size[c], 1.0)
-        right = linkage_of_union(linkage, tree.cross_right[a], right, 0.0, tree.size[b], tree.size[c], 1.0)
-    forget_cross(tree, a)
-    if is_known:
-        set_cross(tree, a, LEFT, left, True)
-        set_cross(tree, a, RIGHT, right, True)
-    is_known = False
-    if not is_leaf(c) and tree.exact[c] == both_exact and tree.size[a] < tree.size[b]:  # its sibling was a ∪ b
-        is_known, left, right = means_to(linkage, tree, c, a, z_ac)
-        both = tree.size[a] + tree.size[b]
-        left_rest = both * tree.cross_left[c] - tree.size[a] * left
-        right_rest = both * tree.cross_right[c] - tree.size[a] * right
-        is_known = is_known and left_rest >= SMALLEST_SHARE * both * tree.cross_left[c]
-        is_known = is_known and right_rest >= SMALLEST_SHARE * both * tree.cross_right[c]
-        left, right = left_rest / tree.size[b], right_rest / tree.size[b]
-    forget_cross(tree, c)
-    if is_known:
-        set_cross(tree, c, LEFT, left, True)
-        set_cross(tree, c, RIGHT, right, True)
+    size_a, size_b, size_c = tree.size[a], tree.size[b], tree.size[c]
+    left, right, error = 0.0, 0.0, np.inf
+    if not is_leaf(a) and tree.exact[a] == both_exact and size_c < size_b:  # its sibling was b
+        left, right, error = means_to(linkage, tree, a, c, z_ac, tree.cross_error[v])
+        left = linkage_of_union(linkage, tree.cross_left[a], left, 0.0, size_b, size_c, size_a)
+        right = linkage_of_union(linkage, tree.cross_right[a], right, 0.0, size_b, size_c, size_a)
+        error = max(error, tree.cross_error[a]) + 1.0
+    set_both(tree, a, left, right, error)
+    left, right, error = 0.0, 0.0, np.inf
+    if not is_leaf(c) and tree.exact[c] == both_exact and size_a < size_b:  # its sibling was a ∪ b
+        left, right, error = means_to(linkage, tree, c, a, z_ac, tree.cross_error[v])
+        both = size_a + size_b
+        left, left_error = difference(both * tree.cross_left[c], tree.cross_error[c], size_a * left, error)
+        right, right_error = difference(both * tree.cross_right[c], tree.cross_error[c], size_a * right, error)
+        left, right, error = left / size_b, right / size_b, max(left_error, right_error)
+    set_both(tree, c, left, right, error)
 
 
 def _inherit_nothing(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
@@ -329,11 +349,13 @@ def update_pairs(linkage, tree, v, near):
     z_ab = tree.height[v]
     z_bc, _ = cross(tree, v, side_of(tree, v, b))
     z_ac, ac_is_exact = cross(tree, v, side_of(tree, v, c))
+    error = max(tree.error[v], tree.cross_error[v]) + 1.0
     tree.height[g] = height_after_move(linkage, tree, z_ab, z_ac, z_bc, g, a, b, c)
     tree.height[v] = z_bc
+    tree.error[g], tree.error[v] = error, tree.cross_error[v]
     tree.size[v] = tree.size[b] + tree.size[c]
     tree.birth[v] = min(tree.birth[b], tree.birth[c])
     tree.center[v] = NULL
     inherit(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c)
-    set_cross(tree, v, side_of(tree, v, b), z_ab, True)
-    set_cross(tree, v, side_of(tree, v, c), z_ac, ac_is_exact)
+    set_cross(tree, v, side_of(tree, v, b), z_ab, True, error)
+    set_cross(tree, v, side_of(tree, v, c), z_ac, ac_is_exact, error)

@@ -6,7 +6,19 @@ import numpy as np
 
 from evertree.columns import N_PIVOTS, NULL, PAUSED_NODE
 from evertree.kernels.compile import choose, inline, kernel, step
-from evertree.kernels.pair_check import LEFT, RIGHT, child_at, cross, forget_cross, set_cross, side_of, strengthen
+from evertree.kernels.pair_check import (
+    ERROR_OF_SUM,
+    LARGEST_ERROR,
+    LEFT,
+    RIGHT,
+    child_at,
+    cross,
+    difference,
+    forget_cross,
+    set_cross,
+    side_of,
+    strengthen,
+)
 from evertree.kernels.pair_point import is_known, make_known, measure_point
 from evertree.kernels.pair_radius import find_radius, radius_with
 from evertree.kernels.pair_values import value_between
@@ -19,42 +31,40 @@ from evertree.linkages import Average, Complete, Minimax, Single
 #: The linkages that have a recurrence, on pairs.
 RECURRENT = (Single, Complete, Average)
 
-#: A mean without one of its terms is computed anew unless it is this share of the mean with it.
-SMALLEST_REST = 0.25
+# What is known of ζ(x, y) when leaf `i` joins x, or leaves it: from what was known before. A lower bound, whether it is
+# the value, and its error.
 
 
-# What is known of ζ(x, y) when leaf `i` joins x, or leaves it: from what was known before.
-
-
-def _changed_single(linkage, tree, value, is_exact, x, y, i, comes):
+def _changed_single(linkage, tree, value, is_exact, error, x, y, i, comes):
     lower, upper = tree.pairs.lower[y], tree.pairs.upper[y]
     if comes:
-        return min(value, lower), (is_exact and value <= lower) or (lower == upper and upper <= value)
-    return value, is_exact and value < lower
+        return min(value, lower), (is_exact and value <= lower) or (lower == upper and upper <= value), 0.0
+    return value, is_exact and value < lower, 0.0
 
 
-def _changed_complete(linkage, tree, value, is_exact, x, y, i, comes):
+def _changed_complete(linkage, tree, value, is_exact, error, x, y, i, comes):
     lower, upper = tree.pairs.lower[y], tree.pairs.upper[y]
     if comes:
-        return max(value, lower), is_exact and (upper <= value or lower == upper)
-    return (value if upper < value else 0.0), is_exact and upper < value
+        return max(value, lower), is_exact and (upper <= value or lower == upper), 0.0
+    return (value if upper < value else 0.0), is_exact and upper < value, 0.0
 
 
-def _changed_average(linkage, tree, value, is_exact, x, y, i, comes):
+def _changed_average(linkage, tree, value, is_exact, error, x, y, i, comes):
     weight, size = tree.size[i], tree.size[x]
     z = tree.pairs.lower[y]
     if comes:
-        return linkage_of_union(linkage, value, z, 0.0, size, weight, tree.size[y]), is_exact
-    rest = size * value - weight * z
-    if is_exact and rest >= SMALLEST_REST * size * value and size - weight >= SMALLEST_REST * size:
-        return rest / (size - weight), True
-    return 0.0, False
+        return linkage_of_union(linkage, value, z, 0.0, size, weight, tree.size[y]), is_exact, error + 1.0
+    rest, rest_error = difference(size * value, error, weight * z, ERROR_OF_SUM)
+    rest_size, size_error = difference(size, 1.0, weight, 0.0)
+    if is_exact and rest_error + size_error <= LARGEST_ERROR:
+        return rest / rest_size, True, rest_error + size_error
+    return 0.0, False, 0.0
 
 
-def _changed_minimax(linkage, tree, value, is_exact, x, y, i, comes):
+def _changed_minimax(linkage, tree, value, is_exact, error, x, y, i, comes):
     if comes:  # no point of x ∪ y covers more with less, and i covers nothing with less than the largest of its row
-        return min(value, max(tree.pairs.lower[x], tree.pairs.lower[y])), False
-    return 0.0, False
+        return min(value, max(tree.pairs.lower[x], tree.pairs.lower[y])), False, 0.0
+    return 0.0, False, 0.0
 
 
 #: A lower bound on ζ(x ∪ i, y), or on ζ(x − i, y), and whether it is the value. O(1).
@@ -68,11 +78,12 @@ changed = choose(
 
 
 def _height_from_recurrence(linkage, tree, w, x, y, i, comes):
-    value, is_exact = changed(linkage, tree, tree.height[w], True, x, y, i, comes)
+    value, is_exact, error = changed(linkage, tree, tree.height[w], True, tree.error[w], x, y, i, comes)
     if not is_exact:
         make_known(linkage, tree, i, y)
-        value, is_exact = changed(linkage, tree, tree.height[w], True, x, y, i, comes)
-    return value if is_exact else np.nan
+        value, is_exact, error = changed(linkage, tree, tree.height[w], True, tree.error[w], x, y, i, comes)
+    tree.error[w] = error
+    return value if is_exact and error <= LARGEST_ERROR else np.nan
 
 
 def _height_from_radius(linkage, tree, w, x, y, i, comes):
@@ -83,6 +94,15 @@ def _height_from_radius(linkage, tree, w, x, y, i, comes):
 
 
 changed_height = choose("linkage", {**dict.fromkeys(RECURRENT, _height_from_recurrence), Minimax: _height_from_radius})
+
+
+@inline
+def change_cross(linkage, tree, v, side, x, y, i, comes):
+    """Change a cross value of `v`, which is ζ(x, y), when leaf `i` joins x, or leaves it."""
+    value, is_exact = cross(tree, v, side)
+    value, is_exact, error = changed(linkage, tree, value, is_exact, tree.cross_error[v], x, y, i, comes)
+    is_exact = is_exact and error <= LARGEST_ERROR
+    set_cross(tree, v, side, value, is_exact, error)
 
 
 @step
@@ -98,21 +118,17 @@ def change_path(linkage, tree, i, x, comes):
         if not is_leaf(y):
             strengthen(linkage, tree, y)
             for side in (LEFT, RIGHT):
-                value, is_exact = cross(tree, y, side)
-                value, is_exact = changed(linkage, tree, value, is_exact, x, child_at(tree, y, side), i, comes)
-                set_cross(tree, y, side, value, is_exact)
+                change_cross(linkage, tree, y, side, x, child_at(tree, y, side), i, comes)
         if tree.parent[w] != NULL:
             strengthen(linkage, tree, w)
-            side = side_of(tree, w, x)
-            value, is_exact = cross(tree, w, side)
-            value, is_exact = changed(linkage, tree, value, is_exact, x, sibling(tree, w), i, comes)
-            set_cross(tree, w, side, value, is_exact)
+            change_cross(linkage, tree, w, side_of(tree, w, x), x, sibling(tree, w), i, comes)
         tree.height[w] = height
         x = w
 
 
 def _recompute_from_pairs(linkage, tree, u):
     tree.height[u] = value_between(linkage, tree, tree.left[u], tree.right[u])
+    tree.error[u] = ERROR_OF_SUM
 
 
 def _recompute_radius(linkage, tree, u):
@@ -154,6 +170,7 @@ point_cross = choose("linkage", {**dict.fromkeys(RECURRENT, _known_from_recurren
 def _hang_by_recurrence(linkage, tree, i, k, p):
     make_known(linkage, tree, i, k)
     tree.height[p] = tree.pairs.lower[k]
+    tree.error[p] = ERROR_OF_SUM
 
 
 def _hang_by_radius(linkage, tree, i, k, p):
@@ -168,18 +185,20 @@ hang_point = choose("linkage", {**dict.fromkeys(RECURRENT, _hang_by_recurrence),
 def take_in(linkage, tree, work, i, k):
     """Hang leaf `i` beside node `k`; change heights, cross values and sizes above; note the dirty checks."""
     pairs = tree.pairs
-    above = np.nan if tree.parent[k] == NULL else tree.height[tree.parent[k]]  # ζ between k and its sibling
+    above, error_above = 0.0, 0.0  # ζ between k and its sibling
+    if tree.parent[k] != NULL:
+        above, error_above = tree.height[tree.parent[k]], np.float64(tree.error[tree.parent[k]])
     change_path(linkage, tree, i, k, True)
     p = attach(tree, i, k)
     hang_point(linkage, tree, i, k, p)
     if not is_leaf(k):
         for side in (LEFT, RIGHT):
             value, is_exact = point_cross(linkage, tree, child_at(tree, k, side))
-            set_cross(tree, k, side, value, is_exact)
+            set_cross(tree, k, side, value, is_exact, ERROR_OF_SUM)
     if tree.parent[p] != NULL:
-        set_cross(tree, p, LEFT, above, True)
+        set_cross(tree, p, LEFT, above, True, error_above)
         value, is_exact = point_cross(linkage, tree, sibling(tree, p))
-        set_cross(tree, p, RIGHT, value, is_exact)
+        set_cross(tree, p, RIGHT, value, is_exact, ERROR_OF_SUM)
     pairs.state[PAUSED_NODE] = NULL
     push(work, k)
     refresh_path(linkage, tree, work, p)
@@ -198,10 +217,11 @@ def let_go(linkage, tree, work, i):
     measure_point(linkage, tree, i)
     change_path(linkage, tree, i, p, False)
     value, is_exact = cross(tree, p, 1 - side_of(tree, p, i))
+    error = tree.cross_error[p]
     s = detach(tree, i)
     w = tree.parent[s]
     if w != NULL and is_exact:
-        tree.height[w] = value
+        tree.height[w], tree.error[w] = value, error
     forget_cross(tree, s)
     push(work, s)
     push(work, sibling(tree, s))

@@ -276,6 +276,8 @@ class LiveTree(ABC):
     def rebuild(self) -> None:
         """Compute all that is kept of inner nodes from the leaves, and note every node for a check."""
         nodes = self.nodes()
+        if nodes.size == 0:
+            return
         self.work.state[GUARDED] = 0
         self._compute_all(nodes)
         kernels.worklist.push_bottom_up(self.work, nodes)
