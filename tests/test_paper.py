@@ -6,13 +6,17 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.cluster.hierarchy
+from scipy.spatial.distance import squareform
 
+import evertree
 import naive
 from evertree import Hierarchy, agglomerate
-from evertree.quality import total_linkage
-from helpers import SCHEMES, definition, hierarchy_of, nested, params_of
+from evertree.kernels.recurrence import coefficients, linkage_of_union
+from evertree.quality import total_linkage, tree_value
+from helpers import ONE_OF_EACH, SCHEMES, definition, dissimilarities, hierarchy_of, nested, params_of
 
-LINKAGES = [("ward", "euclidean"), ("average", "sqeuclidean"), ("average", "cosine")]
+LINKAGES = [*ONE_OF_EACH, ("average", "cosine"), ("minimax", "cityblock")]
 
 
 def one_run(rng, linkage, metric, n=25):
@@ -77,11 +81,32 @@ def test_change_of_total_linkage(rng, linkage, metric):
         assert difference == pytest.approx(change, abs=1e-9 * naive.total_linkage(after, zeta))
 
 
-def test_total_linkage_never_increases_for_an_nni_reducible_linkage(rng):
-    """`lem.linkageOptimality`, for Ward, where it is constant."""
-    trees, zeta = one_run(rng, "ward", "euclidean")
+@pytest.mark.parametrize(("linkage", "metric"), [pair for pair in LINKAGES if pair[0] != "average"])
+def test_total_linkage_never_increases_for_an_nni_reducible_linkage(rng, linkage, metric):
+    """`lem.linkageOptimality`: for Ward it is constant."""
+    trees, zeta = one_run(rng, linkage, metric)
     totals = [naive.total_linkage(tree, zeta) for tree in trees]
     assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(totals))
+
+
+def test_average_linkage_is_not_nni_reducible():
+    """A counterexample to `def.Contraction`, with integers: ζ(B, C) is the smallest of three, and H grows."""
+    A, B, C = frozenset({0}), frozenset({1}), frozenset({2, 3, 4})
+    d = np.zeros((5, 5))
+    d[0, 1] = 2  # ζ(A, B)
+    d[1, 2:] = 1  # ζ(B, C)
+    d[0, 2:] = 10  # ζ(A, C)
+    zeta = naive.average(d + d.T)
+    assert zeta(B, C) < zeta(A, B) < zeta(A, C)
+    assert zeta(A, B) + zeta(A | B, C) == 2 + 5.5
+    assert zeta(B, C) + zeta(B | C, A) == 1 + 8
+    tree = ((0, 1), ((2, 3), 4))
+    x = d + d.T
+    h = Hierarchy.from_linkage([[0, 1, 0, 2], [2, 3, 0, 2], [4, 6, 0, 3], [5, 7, 0, 5]], x, "average", "precomputed")
+    before = total_linkage(h)
+    assert naive.clusters(nested(h)) == naive.clusters(tree)
+    assert h.refine(moves=1).moves == 1
+    assert total_linkage(h) - before == pytest.approx(9 - 7.5)
 
 
 def test_convergence_with_linkage_by_level(rng):
@@ -96,7 +121,7 @@ def test_convergence_with_linkage_by_level(rng):
 
 def test_average_linkage_ends_because_heights_decrease(rng):
     """Appendix B (`lem.AverageConvergence`): the sorted heights decrease in lexicographic order with every move."""
-    for metric in ("sqeuclidean", "cosine"):
+    for metric in ("sqeuclidean", "cosine", "euclidean"):
         trees, zeta = one_run(rng, "average", metric)
         heights = [naive.sorted_heights(tree, zeta) for tree in trees]
         for before, after in itertools.pairwise(heights):
@@ -104,14 +129,16 @@ def test_average_linkage_ends_because_heights_decrease(rng):
             assert after[first] < before[first]
 
 
-def test_every_move_of_average_linkage_increases_the_tree_value(rng):
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "canberra"])
+def test_every_move_of_average_linkage_increases_the_tree_value(rng, metric):
     """The change is |a||b||c| (ζ(a,b) − ζ(b,c))."""
     n = 25
     x = rng.normal(size=(n, 2))
     w = rng.uniform(0.5, 4, size=n)
-    h = Hierarchy.random(x, "average", "sqeuclidean", sample_weight=w)
-    zeta, d = definition(h), naive.sqeuclidean(x)
+    h = Hierarchy.random(x, "average", metric, sample_weight=w)
+    zeta, d = definition(h), dissimilarities(h)
     before = nested(h)
+    value = tree_value(h)
     while h.refine(moves=1).moves:
         after = nested(h)
         ((A, B, C),) = triplet(before, after)
@@ -119,7 +146,8 @@ def test_every_move_of_average_linkage_increases_the_tree_value(rng):
         growth = naive.tree_value(after, d, w) - naive.tree_value(before, d, w)
         assert growth > 0
         assert growth == pytest.approx(sizes * (zeta(A, B) - zeta(B, C)), rel=1e-6)
-        before = after
+        assert tree_value(h) > value
+        before, value = after, tree_value(h)
 
 
 def test_total_linkage_of_ward_is_the_sum_of_squared_errors(rng):
@@ -155,12 +183,105 @@ def test_homogeneous_trees_are_monotone(rng, linkage, metric):
         assert h.is_monotone()
 
 
-def test_batch_trees_of_a_strongly_reducible_linkage_are_homogeneous(rng):
-    """`prop.HAC2LSO`, for average linkage. Ward is not strongly reducible, and some of its batch trees are not."""
-    homogeneous = {"average": [], "ward": []}
-    for _ in range(20):
-        x = rng.normal(size=(60, 2))
-        homogeneous["average"].append(agglomerate(x, "average", "sqeuclidean").is_homogeneous())
-        homogeneous["ward"].append(agglomerate(x, "ward").is_homogeneous())
-    assert all(homogeneous["average"])
-    assert not all(homogeneous["ward"])
+@pytest.mark.parametrize("linkage", ["single", "complete", "average", "minimax", "ward"])
+def test_batch_trees_of_a_strongly_reducible_linkage_are_homogeneous(rng, linkage):
+    """`prop.HAC2LSO`. Ward is not strongly reducible, and some of its batch trees are not homogeneous."""
+    homogeneous = [agglomerate(rng.normal(size=(60, 2)), linkage).is_homogeneous() for _ in range(20)]
+    assert all(homogeneous) == evertree.linkages.LINKAGES[linkage].strongly_reducible
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock", "precomputed"])
+def test_single_linkage_is_batch_clustering(rng, metric):
+    """`thm.SingleLinkage`: from any start, and after any edits, the clusters are SciPy's where all distances differ."""
+    for trial in range(20):
+        x = rng.normal(size=(40, 2))
+        points = lambda keys, others: x[keys]  # noqa: E731
+        if metric == "precomputed":
+            d = squareform(rng.permutation(40 * 39 // 2) + 1.0)
+            points = lambda keys, others: d[np.ix_(keys, others)]  # noqa: E731
+        everything = list(range(30))
+        h = Hierarchy.random(points(everything, everything), "single", metric, seed=trial)
+        h.refine()
+        assert clusters(h) == scipy_clusters(h)
+        for key in range(30, 40):
+            live = h.keys()
+            h.insert(points([key], [*live, key]), keys=[key])
+            gone = int(rng.choice(h.keys()))
+            h.remove([gone])
+            assert clusters(h) == scipy_clusters(h)
+        if metric != "precomputed":
+            h.update(h.keys()[:3], rng.normal(size=(3, 2)))
+            assert clusters(h) == scipy_clusters(h)
+
+
+def clusters(h):
+    return naive.clusters(nested(h))
+
+
+def scipy_clusters(h):
+    d = dissimilarities(h)
+    assert np.unique(squareform(d)).size == squareform(d).size
+    Z = scipy.cluster.hierarchy.linkage(squareform(d), "single")
+    found = [frozenset([i]) for i in range(len(d))]
+    for a, b in Z[:, :2].astype(int):
+        found.append(found[a] | found[b])
+    return set(found)
+
+
+def test_single_linkage_any_order_of_moves_ends_at_the_batch_tree(rng):
+    """`thm.SingleLinkage` over all trees of five points: every homogeneous one is the batch tree."""
+    for _ in range(3):
+        d = squareform(rng.permutation(10) + 1.0)
+        zeta = naive.single(d)
+        batch = naive.clusters(naive.batch(zeta, 5))
+        for tree in naive.all_trees(list(range(5))):
+            assert naive.is_homogeneous(tree, zeta) == (naive.clusters(tree) == batch)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_single_linkage_monotone_is_homogeneous(rng, ties):
+    """`prop.SingleLinkageMonotoneLSO`, over all trees of five points."""
+    for _ in range(3):
+        d = squareform(rng.integers(1, 4, size=10) if ties else rng.uniform(size=10))
+        zeta = naive.single(d)
+        answers = set()
+        for tree in naive.all_trees(list(range(5))):
+            is_homogeneous = naive.is_homogeneous(tree, zeta)
+            assert naive.is_monotone(tree, zeta) == is_homogeneous
+            answers.add(is_homogeneous)
+        assert answers == {True, False}
+
+
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_induced_dissimilarity_is_an_ultrametric(rng, linkage, metric):
+    """Section 5.2: U satisfies the strong triangle inequality, also on a tree that is not refined."""
+    x = rng.normal(size=(25, 2))
+    h = Hierarchy.random(x, linkage, metric, metric_params=params_of(metric, 2))
+    for _ in range(2):
+        u = squareform(h.cophenetic())
+        assert np.all(u[:, None, :] <= np.maximum(u[:, :, None], u[None, :, :]) * (1 + 1e-12))
+        h.refine()
+
+
+@pytest.mark.parametrize("linkage", ["single", "complete", "average", "ward"])
+def test_recurrence_of_lance_and_williams(rng, linkage):
+    """`eq.Recurrence`, `tab.Recurrence`: the coefficients give the definition, and the kernel uses them."""
+    tag = evertree.linkages.LINKAGES[linkage].tag(1e-9)
+    for trial in range(100):
+        x, w = rng.normal(size=(9, 2)), rng.uniform(0.5, 3, size=9)
+        zeta = naive.ward(x, w) if linkage == "ward" else getattr(naive, linkage)(naive.sqeuclidean(x), w)
+        parts = [frozenset(part.tolist()) for part in np.split(rng.permutation(9), [1 + trial % 3, 5])]
+        A, B, C = parts
+        sizes = [w[sorted(part)].sum() for part in parts]
+        alpha_a, alpha_b, beta, gamma = naive.lance_williams(linkage, *sizes)
+        z_ac, z_bc, z_ab = zeta(A, C), zeta(B, C), zeta(A, B)
+        value = alpha_a * z_ac + alpha_b * z_bc + beta * z_ab + gamma * abs(z_ac - z_bc)
+        assert value == pytest.approx(zeta(A | B, C))
+        assert coefficients(tag, *sizes) == pytest.approx((alpha_a, alpha_b, beta, gamma))
+        assert linkage_of_union(tag, z_ac, z_bc, z_ab, *sizes) == pytest.approx(zeta(A | B, C))
+
+
+def test_recurrence_loses_no_digits():
+    """Half of a sum and half of a difference would: the smaller of 1 and 1e-30 would be 0."""
+    assert linkage_of_union(evertree.linkages.Single(1e-9), 1.0, 1e-30, 0.0, 1.0, 1.0, 1.0) == 1e-30
+    assert linkage_of_union(evertree.linkages.Complete(1e-9), 1.0, 1e-30, 0.0, 1.0, 1.0, 1.0) == 1.0

@@ -11,8 +11,8 @@ from scipy.stats import chisquare
 
 import naive
 from evertree import Hierarchy, agglomerate, batch
-from evertree.errors import DataError, DimensionError, DuplicateKeyError, ParameterError
-from helpers import SCHEMES, definition, hard_data, nested, params_of
+from evertree.errors import DataError, DimensionError, DuplicateKeyError, ParameterError, WeightError
+from helpers import ONE_OF_EACH, SCHEMES, definition, hard_data, nested, params_of
 
 
 @pytest.mark.slow
@@ -109,14 +109,32 @@ def test_batch_tree_is_live(rng):
     assert h.is_homogeneous()
 
 
+@pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)
+def test_batch_tree_of_weighted_points_is_that_of_repeated_ones(rng, linkage, metric):
+    x, counts = rng.normal(size=(12, 2)), rng.integers(1, 4, size=12)
+    h = agglomerate(x, linkage, metric, sample_weight=counts)
+    repeated = agglomerate(np.repeat(x, counts, axis=0), linkage, metric)
+    heights = repeated.linkage_matrix()[:, 2]
+    np.testing.assert_allclose(h.linkage_matrix()[:, 2], heights[-11:], rtol=1e-9)
+    assert np.all(heights[:-11] == 0)
+
+
+@pytest.mark.parametrize("linkage", ["single", "complete", "average", "minimax"])
+def test_batch_tree_of_dissimilarities(rng, linkage):
+    d = sch.distance.pdist(rng.normal(size=(25, 2)))
+    h = agglomerate(d, linkage, "precomputed")
+    assert naive.clusters(nested(h)) == naive.clusters(naive.batch(definition(h), 25))
+    h.validate()
+
+
 def test_batch_refuses_before_the_long_work(rng, monkeypatch):
     def never(*_):
         raise RuntimeError("the long work has begun")
 
     monkeypatch.setattr(batch, "_batch_linkage", never)
     x = rng.normal(size=(5, 2))
-    with pytest.raises(ParameterError, match="takes no sample_weight; insert weighted points"):
-        agglomerate(x, sample_weight=np.ones(5))
+    with pytest.raises(WeightError, match="must be positive"):
+        agglomerate(x, sample_weight=np.zeros(5))
     with pytest.raises(ParameterError, match="goal"):
         agglomerate(x, goal="best")
     with pytest.raises(DuplicateKeyError, match="'a'"):

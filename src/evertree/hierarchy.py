@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evertree import refinement, saving
 from evertree.atomic import Uninterrupted, one_at_a_time
 from evertree.errors import DimensionError, ParameterError
-from evertree.incoming import Progress, receive, receive_changed
+from evertree.incoming import Progress, receive, receive_again, receive_changed
 from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_weights, as_whole_number
 from evertree.keys import KeyTable
 from evertree.reader import HierarchyReader
@@ -526,7 +526,10 @@ class Hierarchy(HierarchyReader):
                 "of keys()"
             )
         leaves = self._keys.leaves()
-        incoming = receive(scheme, old.points(leaves) if X is None else X)
+        if X is None and scheme.metric == old.scheme.metric and old.needs_order:
+            incoming = receive_again(old, leaves)
+        else:
+            incoming = receive(scheme, old.points(leaves) if X is None else X)
         if len(incoming) != leaves.size:
             raise DimensionError(f"X must have {leaves.size} points, one for each of keys(); it has {len(incoming)}")
         live = new_tree(scheme, incoming.n_columns, incoming.stored.dtype)

@@ -43,7 +43,8 @@ def receive(
     points = _as_points_or_objects(scheme, X, live)
     if scheme.holds == OBJECTS:
         old = [] if live is None or order.size == 0 else live.points(order)
-        return Incoming(points, dissimilarities=evaluated(scheme.metric, points, old, progress))
+        n_pairs = len(points) * len(old) + len(points) * (len(points) - 1) // 2
+        return Incoming(points, None, evaluated(scheme.metric, points, old, progress), n_pairs)
     assert scheme.vectors is not None
     return Incoming(points, coordinates=scheme.vectors.coordinates(points))
 
@@ -72,7 +73,19 @@ def receive_changed(
     fresh = evaluated(scheme.metric, points, live.points(leaves[rest]), progress)
     matrix = np.empty((changed.size, leaves.size))
     matrix[:, rest], matrix[:, changed] = fresh[:, : rest.size], fresh[:, rest.size :]
-    return Incoming(points, dissimilarities=matrix)
+    n_pairs = changed.size * rest.size + changed.size * (changed.size - 1) // 2
+    return Incoming(points, None, matrix, n_pairs)
+
+
+def receive_again(live: LiveTree, leaves: NDArray[np.int32]) -> Incoming:
+    """The points of a tree at `leaves` with the dissimilarities that it has stored."""
+    from scipy.spatial.distance import squareform
+
+    condensed = live.dissimilarities(leaves)
+    square = squareform(condensed) if condensed.size else np.zeros((leaves.size, leaves.size))
+    return Incoming(
+        None if live.scheme.holds == DISSIMILARITIES else live.points(leaves), None, square.astype(live.dtype)
+    )
 
 
 def _as_points_or_objects(scheme: Scheme, X: Any, live: LiveTree | None) -> Any:

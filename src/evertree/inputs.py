@@ -222,13 +222,14 @@ def _squared(condensed: NDArray[Any]) -> NDArray[Any]:
 
 def _check_dissimilarities(matrix: NDArray[Any], own: NDArray[np.intp], tolerance: float) -> None:
     """Refuse what is no dissimilarity; column ``own[a]`` is line a's own point. Works in parts, for mapped memory."""
+    largest = largest_value(matrix.dtype)
     for start in range(0, len(matrix), _LINES_AT_ONCE):
         part = np.asarray(matrix[start : start + _LINES_AT_ONCE])
         lines = np.arange(start, start + len(part))
         for is_bad, error, what in (
             (~np.isfinite(part), NotFiniteError, "finite; it has NaN or infinity"),
             (part < 0, DataError, "not negative; some are"),
-            (part > LARGEST, MagnitudeError, f"at most {LARGEST:.3g}; some are larger"),
+            (part > largest, MagnitudeError, f"at most {largest:.3g}; some are larger"),
         ):
             if is_bad.any():
                 rows = name_rows(start + np.flatnonzero(is_bad.any(axis=1)))

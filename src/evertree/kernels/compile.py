@@ -33,6 +33,9 @@ def _hash_of_sources() -> str:
 
 _SOURCES = _hash_of_sources()
 
+#: Options of what only kernels call. Python cannot call it, and need not: to unpack a tree for it takes long to compile.
+_FOR_KERNELS = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a kernel that Python calls: on its first call, or from the machine code that is kept on disk.
@@ -67,7 +70,7 @@ def _or_nothing(load_index: Callable[[], dict[Any, Any]]) -> Callable[[], dict[A
 
 def step(function: Callable[..., Any]) -> Any:
     """Compile a step of a kernel that is too long to stand in each kernel that uses it."""
-    return numba.njit(_nrt=False)(function)
+    return numba.njit(**_FOR_KERNELS)(function)
 
 
 def inline(function: Callable[..., Any]) -> Any:
@@ -77,7 +80,7 @@ def inline(function: Callable[..., Any]) -> Any:
 
 def inline_sum(function: Callable[..., Any]) -> Any:
     """As `inline`, for a step that sums over the columns of the data: the order of the sum is free."""
-    return numba.njit(_nrt=False, forceinline=True, fastmath=set(REASSOCIATE))(function)
+    return numba.njit(**_FOR_KERNELS, forceinline=True, fastmath=set(REASSOCIATE))(function)
 
 
 def choose(by: str, table: Mapping[Any, Callable[..., Any]], inlined: bool = True) -> Any:
@@ -97,7 +100,7 @@ def choose(by: str, table: Mapping[Any, Callable[..., Any]], inlined: bool = Tru
             return plain[kind] if args[position].instance_class is kind else None
 
         typed.__signature__ = signature  # type: ignore[attr-defined]
-        overload(chosen, jit_options={"_nrt": False, "forceinline": is_inlined})(typed)
+        overload(chosen, jit_options={**_FOR_KERNELS, "forceinline": is_inlined})(typed)
 
     chosen.__signature__ = signature  # type: ignore[attr-defined]
     for kind, function in table.items():

@@ -69,6 +69,7 @@ class PairLiveTree(LiveTree):
         self.kept: NDArray[Any] | None = None
         self._shape = n_columns, dtype
         self._pivots_chosen_at = 0
+        self._n_called = 0
         self._lay_out(0)
 
     @classmethod
@@ -111,8 +112,8 @@ class PairLiveTree(LiveTree):
 
     @property
     def n_evaluated(self) -> int:
-        """How many dissimilarities have been evaluated so far; none where they are stored."""
-        return 0 if self.stores_dissimilarities else int(self.tree.pairs.state[EVALUATED])
+        """How many dissimilarities have been evaluated so far: by us or by calls of a user's function."""
+        return self._n_called if self.stores_dissimilarities else int(self.tree.pairs.state[EVALUATED])
 
     @property
     def n_bytes(self) -> int:
@@ -194,6 +195,7 @@ class PairLiveTree(LiveTree):
                 self.kept[rows] = incoming.points
         if self.stores_dissimilarities:
             kernels.pairs.store_rows(self.tree.pairs.x, rows, others >> 1, incoming.stored)
+            self._n_called += incoming.n_evaluated
         else:
             self.tree.pairs.x[rows] = incoming.stored
 
@@ -231,7 +233,11 @@ class PairLiveTree(LiveTree):
 
     def copy(self) -> PairLiveTree:
         """A tree that shares nothing with this one."""
-        return self.__reduce__()[0](*self.__reduce__()[1])
+        make, parts = self.__reduce__()
+        twin: PairLiveTree = make(*parts)
+        twin._n_called = self._n_called
+        twin.tree.pairs.state[EVALUATED] = self.tree.pairs.state[EVALUATED]
+        return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
         columns = {name: column for name, column in self.tree._asdict().items() if name != "pairs"}

@@ -53,11 +53,14 @@ class Incoming:
         Of vectors, for the scheme of the tree.
     dissimilarities : array of shape (k, n_others) or None
         Where they are stored: between the k points and the others, which whoever fills leaves has to name.
+    n_evaluated : int
+        How often a user's function was called for them.
     """
 
     points: Any = None
     coordinates: NDArray[Any] | None = None
     dissimilarities: NDArray[Any] | None = None
+    n_evaluated: int = 0
 
     @property
     def stored(self) -> NDArray[Any]:
