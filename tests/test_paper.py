@@ -194,22 +194,17 @@ def test_batch_trees_of_a_strongly_reducible_linkage_are_homogeneous(rng, linkag
 def test_single_linkage_is_batch_clustering(rng, metric):
     """`thm.SingleLinkage`: from any start, and after any edits, the clusters are SciPy's where all distances differ."""
     for trial in range(20):
-        x = rng.normal(size=(40, 2))
-        points = lambda keys, others: x[keys]  # noqa: E731
-        if metric == "precomputed":
-            d = squareform(rng.permutation(40 * 39 // 2) + 1.0)
-            points = lambda keys, others: d[np.ix_(keys, others)]  # noqa: E731
-        everything = list(range(30))
-        h = Hierarchy.random(points(everything, everything), "single", metric, seed=trial)
+        x, d = rng.normal(size=(40, 2)), squareform(rng.permutation(40 * 39 // 2) + 1.0)
+        is_given = metric == "precomputed"
+        h = Hierarchy.random(d[:30, :30] if is_given else x[:30], "single", metric, seed=trial)
         h.refine()
         assert clusters(h) == scipy_clusters(h)
         for key in range(30, 40):
-            live = h.keys()
-            h.insert(points([key], [*live, key]), keys=[key])
+            h.insert(d[np.ix_([key], [*h.keys(), key])] if is_given else x[[key]], keys=[key])
             gone = int(rng.choice(h.keys()))
             h.remove([gone])
             assert clusters(h) == scipy_clusters(h)
-        if metric != "precomputed":
+        if not is_given:
             h.update(h.keys()[:3], rng.normal(size=(3, 2)))
             assert clusters(h) == scipy_clusters(h)
 

@@ -33,7 +33,7 @@ def _hash_of_sources() -> str:
 
 _SOURCES = _hash_of_sources()
 
-#: Options of what only kernels call. Python cannot call it, and need not: to unpack a tree for it takes long to compile.
+#: Options of what only kernels call. Python could not call it: what unpacks a tree for that takes long to compile.
 _FOR_KERNELS = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 

@@ -72,6 +72,12 @@ def insert_leaf(tree, work, linkage, i):
 
 
 @kernel
+def place_leaf(tree, work, linkage, i):
+    """Hang leaf `i` where it belongs, without the moves that may follow."""
+    insert_leaf(tree, work, linkage, i)
+
+
+@kernel
 def insert_leaves(tree, work, linkage, leaves):
     """Insert `leaves` one after the other, making the tree homogeneous after each."""
     for i in leaves:

@@ -187,6 +187,37 @@ least_cross = choose(
 )
 
 
+def _enough_for_minimum(linkage, tree, v):
+    """ζ(b ∪ c, a) is ζ(a, b), however far a and c are from each other."""
+    return tree.height[v]
+
+
+def _enough_for_maximum(linkage, tree, v):
+    """ζ(a, c) is the height of the parent, as ζ(b, c) is smaller."""
+    return np.inf
+
+
+def _enough_for_mean(linkage, tree, v):
+    return np.inf
+
+
+def _enough_for_radius(linkage, tree, v):
+    """It is not needed: the union stays the same."""
+    return 0.0
+
+
+#: From which value on the cross value of the far child need not be known, so that a move can be made.
+floor_of_move = choose(
+    "linkage",
+    {
+        Single: _enough_for_minimum,
+        Complete: _enough_for_maximum,
+        Average: _enough_for_mean,
+        Minimax: _enough_for_radius,
+    },
+)
+
+
 @step
 def check_pairs(linkage, tree, tolerance, v):
     """The check (`def.LocalStructuralOptimality`) at `v`: its child that is closer to the sibling, or NULL, or BUSY.
@@ -203,10 +234,8 @@ def check_pairs(linkage, tree, tolerance, v):
     side = LEFT if is_first(tree, tolerance, tree.left[v], z_left, tree.right[v], z_right) else RIGHT
     if not min(z_left, z_right) < floor:
         return NULL
-    if not cross(tree, v, 1 - side)[1]:
-        is_known, derived, error = derive(linkage, tree, v, 1 - side)
-        if is_known:
-            set_cross(tree, v, 1 - side, derived, True, error)
+    if not settle(linkage, tree, v, floor_of_move(linkage, tree, v)):
+        return BUSY
     return child_at(tree, v, side)
 
 

@@ -249,12 +249,15 @@ class PairLiveTree(LiveTree):
         self.tree.pairs.state[PAUSE_AT] = UNLIMITED
 
     def _choose_pivots(self) -> None:
-        """Choose pivots, where they help: anew where one is gone, and when the number of points has doubled."""
+        """Choose pivots, where they help: anew where one is gone, and when the number of points has doubled.
+
+        A mean needs all pairs.
+        """
         state = self.tree.pairs.state
         if state[N_PIVOTS] == 0:
             self._pivots_chosen_at = 0
         least = max(2 * self._pivots_chosen_at, FEWEST_FOR_PIVOTS)
-        if state[TRIANGLE] != NOTHING and self.n_points >= least:
+        if state[TRIANGLE] != NOTHING and self.n_points >= least and not isinstance(self.tag, Average):
             kernels.pairs.find_pivots(self.tree.pairs, np.ascontiguousarray(self.leaves() >> 1))
             self._pivots_chosen_at = self.n_points
 
