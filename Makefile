@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint bench lock clean help
+.PHONY: demo test lint bench bench-pairs lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
 	@echo "make test    run all tests, compiled, and the fast ones with the compiler off"
 	@echo "make lint    ruff, mypy and the import contract"
 	@echo "make bench   measure speed and memory beside other libraries"
+	@echo "make bench-pairs   the same for the linkages that compare pairs of points"
 	@echo "make clean   remove what these commands made"
 	@echo "make lock    write constraints.txt anew from the newest packages"
 
@@ -29,6 +30,9 @@ lint: $(VENV)/lint
 
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks.live_tree
+
+bench-pairs: $(VENV)/bench
+	$(BIN)/python -m benchmarks.pairs
 
 # A stamp in .venv says what has been installed into it.
 $(VENV)/pip: constraints.txt

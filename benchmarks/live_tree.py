@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import evertree as et
-from evertree.columns import NODE
+from evertree.columns import MEAN_NODE
 
 N_COLUMNS = 16
 
@@ -194,7 +194,7 @@ def efficiency(n: int) -> None:
     h = filled(mixture(n))
     live = h._live
     rows = 3 * (2 * n - 1) / 2  # three nodes at every second node
-    n_bytes = rows * (live.tree.mean[:1].nbytes + NODE.itemsize)
+    n_bytes = rows * (live.tree.mean[:1].nbytes + MEAN_NODE.itemsize)
     scan = min(seconds(h.violations) for _ in range(5))
     copy = min(seconds(lambda: live.tree.mean[: 2 * n].copy()) for _ in range(5))
     copied = 2 * n * live.tree.mean[:1].nbytes

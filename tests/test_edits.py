@@ -38,8 +38,8 @@ def test_place_of_a_new_point_is_the_papers(rng, linkage, metric):
         live = h._live
         live.reserve(1)
         leaf = live.add_leaves(receive(live.scheme, x[20:], live), np.ones(1), np.array([20]), np.empty(0, np.int32))
-        kernels.insert.prepare(live.tag, live.tree, leaf[0])
-        place = kernels.insert.find_place(live.tree, live.tag, leaf[0])
+        kernels.insert.place_leaf(live.tree, live.work, live.tag, leaf[0])
+        place = h.sibling(leaf[0])
         everything = new(linkage, metric)
         everything.insert(x)
         assert frozenset(h.members(place)) == naive.members(naive.find_place(tree, 20, definition(everything)))

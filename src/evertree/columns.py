@@ -86,10 +86,10 @@ PAIR_NODE = np.dtype(
     {
         "names": [
             *("size", "height", "cross_left", "cross_right", "birth"),
-            *("parent", "left", "right", "center", "mark", "exact", "error", "cross_error"),
+            *("parent", "left", "right", "center", "mark", "exact", "error", "error_left", "error_right"),
         ],
-        "formats": [*[np.float64] * 4, np.int64, *[np.int32] * 4, np.uint8, np.uint8, np.float32, np.float32],
-        "offsets": [0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 57, 60, 64],
+        "formats": [*[np.float64] * 4, np.int64, *[np.int32] * 4, np.uint8, np.uint8, *[np.float32] * 3],
+        "offsets": [0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 57, 60, 64, 68],
         "itemsize": 72,
     }
 )
@@ -147,8 +147,11 @@ class PairTree(NamedTuple):
     cross_left: NDArray[np.float64]  # (capacity,) at most ζ between the left child and the sibling
     cross_right: NDArray[np.float64]  # (capacity,) the same for the right child
     exact: NDArray[np.uint8]  # (capacity,) bits LEFT_IS_EXACT and RIGHT_IS_EXACT: the bound is the value
-    error: NDArray[np.float32]  # (capacity,) units in the last place that the height may be off; 0 where it is none
-    cross_error: NDArray[np.float32]  # (capacity,) the same for the cross values that are exact
+    error: NDArray[
+        np.float32
+    ]  # (capacity,) for average linkage, how many units in the last place the height may be off
+    error_left: NDArray[np.float32]  # (capacity,) the same for the cross values, where they are exact
+    error_right: NDArray[np.float32]  # (capacity,)
     center: NDArray[np.int32]  # (capacity,) for minimax linkage, a leaf at which the minimum is reached
     pairs: Pairs
 

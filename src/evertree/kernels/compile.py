@@ -80,7 +80,7 @@ def inline(function: Callable[..., Any]) -> Any:
 
 def inline_sum(function: Callable[..., Any]) -> Any:
     """As `inline`, for a step that sums over the columns of the data: the order of the sum is free."""
-    return numba.njit(**_FOR_KERNELS, forceinline=True, fastmath=set(REASSOCIATE))(function)
+    return numba.njit(_nrt=False, forceinline=True, fastmath=set(REASSOCIATE))(function)
 
 
 def choose(by: str, table: Mapping[Any, Callable[..., Any]], inlined: bool = True) -> Any:

@@ -33,10 +33,13 @@ BUSY = -3
 #: A value above which nothing is tied with a value that violates homogeneity, in tolerances.
 CLEAR_OF_TIES = 4.0
 
-# A mean that follows from others has their rounding errors, and where it is a difference, in which they are a larger
-# share, larger ones. They are counted in units in the last place; a value that might be off by more is computed anew.
-ERROR_OF_SUM = 4.0
+# A mean that follows from others is as exact as the largest sum that it comes from. Its *error* is that sum as a
+# multiple of its own: a bound, up to a small factor, on the units in the last place by which it may be off, as rounding
+# errors of parts do not add up where the parts are put together again. A mean with a large one is computed anew, and so
+# is a difference that is a small part of what it is taken from.
 LARGEST_ERROR = 1e4
+SMALLEST_SHARE = 0.25
+ERROR_OF_STEP = 0.01
 
 #: Pairs that may be compared in one go, without a pause.
 MOST_AT_ONCE = 1 << 18
@@ -63,26 +66,42 @@ def cross(tree, v, side):
 
 
 @inline
+def cross_error(tree, v, side):
+    """The error of a cross value that is exact."""
+    return np.float64(tree.error_left[v] if side == LEFT else tree.error_right[v])
+
+
+@inline
 def set_cross(tree, v, side, value, is_exact, error):
     """Note what is known of a cross value."""
-    bit = LEFT_IS_EXACT if side == LEFT else RIGHT_IS_EXACT
     if side == LEFT:
         tree.cross_left[v] = value
+        tree.error_left[v] = error
+        tree.exact[v] = (tree.exact[v] & RIGHT_IS_EXACT) | (LEFT_IS_EXACT if is_exact else 0)
     else:
         tree.cross_right[v] = value
-    others = tree.exact[v] & (255 - bit)
-    tree.exact[v] = others | (bit if is_exact else 0)
-    if is_exact:
-        tree.cross_error[v] = max(tree.cross_error[v], error) if others != 0 else error
+        tree.error_right[v] = error
+        tree.exact[v] = (tree.exact[v] & LEFT_IS_EXACT) | (RIGHT_IS_EXACT if is_exact else 0)
+
+
+@inline
+def error_of_sum(a, error_a, b, error_b):
+    """The error of a + b."""
+    total = a + b
+    if total == 0.0 or max(error_a, error_b) == np.inf:
+        return max(error_a, error_b)
+    return max(a * error_a, b * error_b) / total + ERROR_OF_STEP
 
 
 @inline
 def difference(total, total_error, part, part_error):
-    """Total − part, and the units in the last place by which it may be off."""
+    """Total − part, and its error, which is infinite where it is a small part of the total."""
     rest = total - part
-    if not rest > 0.0:
+    if not rest >= SMALLEST_SHARE * total or max(total_error, part_error) == np.inf:
         return 0.0, np.inf
-    return rest, (total * total_error + part * part_error) / rest + 1.0
+    if rest == 0.0:
+        return 0.0, 1.0
+    return rest, max(total * total_error, part * part_error) / rest + ERROR_OF_STEP
 
 
 @inline
@@ -116,7 +135,7 @@ def _derive_average(linkage, tree, v, side):
     u, w = child_at(tree, v, side), child_at(tree, v, 1 - side)
     g = tree.parent[v]
     total = (tree.size[u] + tree.size[w]) * tree.height[g]
-    rest, error = difference(total, tree.error[g], tree.size[w] * other, tree.cross_error[v])
+    rest, error = difference(total, tree.error[g], tree.size[w] * other, cross_error(tree, v, 1 - side))
     return is_exact and error <= LARGEST_ERROR, rest / tree.size[u], error
 
 
@@ -155,7 +174,7 @@ def settle(linkage, tree, v, floor):
             tree.pairs.paused[0] = found
             return False
         state[PAUSED_NODE] = NULL
-        set_cross(tree, v, side, found, is_exact, ERROR_OF_SUM)
+        set_cross(tree, v, side, found, is_exact, 1.0)
     return True
 
 
@@ -292,29 +311,46 @@ def _inherit_complete(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
 
 
 @inline
-def means_to(linkage, tree, u, w, z_uw, error_uw):
-    """ζ between each child of `u` and node `w`, from ζ(u, w): the lighter child is compared, the other follows.
-
-    The two values and their error, which is infinite where that would take long.
-    """
-    a, b = tree.left[u], tree.right[u]
-    lighter = a if tree.size[a] <= tree.size[b] else b
-    if tree.size[lighter] * tree.size[w] > MOST_AT_ONCE:
-        return 0.0, 0.0, np.inf
-    value = value_between(linkage, tree, lighter, w)
-    rest, error = difference(tree.size[u] * z_uw, error_uw, tree.size[lighter] * value, ERROR_OF_SUM)
-    if lighter == a:
-        return value, rest / tree.size[b], error
-    return rest / tree.size[a], value, error
+def mean_of_union(a, size_a, error_a, b, size_b, error_b):
+    """The mean over two parts from their means, and its error."""
+    share_a, share_b = size_a / (size_a + size_b), size_b / (size_a + size_b)
+    return share_a * a + share_b * b, error_of_sum(share_a * a, error_a, share_b * b, error_b)
 
 
 @inline
-def set_both(tree, v, left, right, error):
-    """Note both cross values, if they are not too far off."""
+def mean_of_rest(whole, size, error, part, part_size, part_error, rest_size):
+    """The mean over the rest of a whole, without a part, and its error."""
+    rest, rest_error = difference(size * whole, error, part_size * part, part_error)
+    return rest / rest_size, rest_error
+
+
+@inline
+def means_to(linkage, tree, u, w, z_uw, error_uw):
+    """ζ between each child of `u` and node `w`, from ζ(u, w), and their errors: left, right.
+
+    The lighter child is compared, the other follows. Errors are infinite where that would take long.
+    """
+    a, b = tree.left[u], tree.right[u]
+    is_left = tree.size[a] <= tree.size[b]
+    lighter, heavier = (a, b) if is_left else (b, a)
+    if tree.size[lighter] * tree.size[w] > MOST_AT_ONCE:
+        return 0.0, np.inf, 0.0, np.inf
+    value = value_between(linkage, tree, lighter, w)
+    size, heavy = tree.size[lighter], tree.size[heavier]
+    rest, error = mean_of_rest(z_uw, size + heavy, error_uw, value, size, 1.0, heavy)
+    if is_left:
+        return value, 1.0, rest, error
+    return rest, error, value, 1.0
+
+
+@inline
+def set_both(tree, v, left, left_error, right, right_error):
+    """Note both cross values, where they are not too far off."""
     forget_cross(tree, v)
-    if error <= LARGEST_ERROR:
-        set_cross(tree, v, LEFT, left, True, error)
-        set_cross(tree, v, RIGHT, right, True, error)
+    if left_error <= LARGEST_ERROR:
+        set_cross(tree, v, LEFT, left, True, left_error)
+    if right_error <= LARGEST_ERROR:
+        set_cross(tree, v, RIGHT, right, True, right_error)
 
 
 def _inherit_average(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
@@ -323,21 +359,30 @@ def _inherit_average(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
     forget_cross(tree, tree.parent[v])
     both_exact = LEFT_IS_EXACT | RIGHT_IS_EXACT
     size_a, size_b, size_c = tree.size[a], tree.size[b], tree.size[c]
-    left, right, error = 0.0, 0.0, np.inf
-    if not is_leaf(a) and tree.exact[a] == both_exact and size_c < size_b:  # its sibling was b
-        left, right, error = means_to(linkage, tree, a, c, z_ac, tree.cross_error[v])
-        left = linkage_of_union(linkage, tree.cross_left[a], left, 0.0, size_b, size_c, size_a)
-        right = linkage_of_union(linkage, tree.cross_right[a], right, 0.0, size_b, size_c, size_a)
-        error = max(error, tree.cross_error[a]) + 1.0
-    set_both(tree, a, left, right, error)
-    left, right, error = 0.0, 0.0, np.inf
-    if not is_leaf(c) and tree.exact[c] == both_exact and size_a < size_b:  # its sibling was a ∪ b
-        left, right, error = means_to(linkage, tree, c, a, z_ac, tree.cross_error[v])
+    error_ac = cross_error(tree, v, side_of(tree, v, c))
+    if not is_leaf(a) and tree.exact[a] == both_exact and size_c < size_b:  # its sibling was b, and is b ∪ c
+        left, left_error, right, right_error = means_to(linkage, tree, a, c, z_ac, error_ac)
+        left, left_error = mean_of_union(
+            tree.cross_left[a], size_b, cross_error(tree, a, LEFT), left, size_c, left_error
+        )
+        right, right_error = mean_of_union(
+            tree.cross_right[a], size_b, cross_error(tree, a, RIGHT), right, size_c, right_error
+        )
+        set_both(tree, a, left, left_error, right, right_error)
+    else:
+        forget_cross(tree, a)
+    if not is_leaf(c) and tree.exact[c] == both_exact and size_a < size_b:  # its sibling was a ∪ b, and is b
         both = size_a + size_b
-        left, left_error = difference(both * tree.cross_left[c], tree.cross_error[c], size_a * left, error)
-        right, right_error = difference(both * tree.cross_right[c], tree.cross_error[c], size_a * right, error)
-        left, right, error = left / size_b, right / size_b, max(left_error, right_error)
-    set_both(tree, c, left, right, error)
+        left, left_error, right, right_error = means_to(linkage, tree, c, a, z_ac, error_ac)
+        left, left_error = mean_of_rest(
+            tree.cross_left[c], both, cross_error(tree, c, LEFT), left, size_a, left_error, size_b
+        )
+        right, right_error = mean_of_rest(
+            tree.cross_right[c], both, cross_error(tree, c, RIGHT), right, size_a, right_error, size_b
+        )
+        set_both(tree, c, left, left_error, right, right_error)
+    else:
+        forget_cross(tree, c)
 
 
 def _inherit_nothing(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
@@ -378,13 +423,16 @@ def update_pairs(linkage, tree, v, near):
     z_ab = tree.height[v]
     z_bc, _ = cross(tree, v, side_of(tree, v, b))
     z_ac, ac_is_exact = cross(tree, v, side_of(tree, v, c))
-    error = max(tree.error[v], tree.cross_error[v]) + 1.0
+    error_ab = np.float64(tree.error[v])
+    error_bc = cross_error(tree, v, side_of(tree, v, b))
+    error_ac = cross_error(tree, v, side_of(tree, v, c))
     tree.height[g] = height_after_move(linkage, tree, z_ab, z_ac, z_bc, g, a, b, c)
     tree.height[v] = z_bc
-    tree.error[g], tree.error[v] = error, tree.cross_error[v]
+    tree.error[v] = error_bc
+    tree.error[g] = error_of_sum(tree.size[b] * z_ab, error_ab, tree.size[c] * z_ac, error_ac)
     tree.size[v] = tree.size[b] + tree.size[c]
     tree.birth[v] = min(tree.birth[b], tree.birth[c])
     tree.center[v] = NULL
     inherit(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c)
-    set_cross(tree, v, side_of(tree, v, b), z_ab, True, error)
-    set_cross(tree, v, side_of(tree, v, c), z_ac, ac_is_exact, error)
+    set_cross(tree, v, side_of(tree, v, b), z_ab, True, error_ab)
+    set_cross(tree, v, side_of(tree, v, c), z_ac, ac_is_exact, error_ac)

@@ -7,14 +7,15 @@ import numpy as np
 from evertree.columns import N_PIVOTS, NULL, PAUSED_NODE
 from evertree.kernels.compile import choose, inline, kernel, step
 from evertree.kernels.pair_check import (
-    ERROR_OF_SUM,
     LARGEST_ERROR,
     LEFT,
     RIGHT,
     child_at,
     cross,
+    cross_error,
     difference,
     forget_cross,
+    mean_of_union,
     set_cross,
     side_of,
     strengthen,
@@ -23,7 +24,6 @@ from evertree.kernels.pair_point import is_known, make_known, measure_point
 from evertree.kernels.pair_radius import find_radius, radius_with
 from evertree.kernels.pair_values import value_between
 from evertree.kernels.pairs import is_pivot
-from evertree.kernels.recurrence import linkage_of_union
 from evertree.kernels.topology import attach, detach, is_leaf, sibling
 from evertree.kernels.worklist import push
 from evertree.linkages import Average, Complete, Minimax, Single
@@ -53,11 +53,13 @@ def _changed_average(linkage, tree, value, is_exact, error, x, y, i, comes):
     weight, size = tree.size[i], tree.size[x]
     z = tree.pairs.lower[y]
     if comes:
-        return linkage_of_union(linkage, value, z, 0.0, size, weight, tree.size[y]), is_exact, error + 1.0
-    rest, rest_error = difference(size * value, error, weight * z, ERROR_OF_SUM)
-    rest_size, size_error = difference(size, 1.0, weight, 0.0)
-    if is_exact and rest_error + size_error <= LARGEST_ERROR:
-        return rest / rest_size, True, rest_error + size_error
+        mean, error = mean_of_union(value, size, error, z, weight, 1.0)
+        return mean, is_exact and error <= LARGEST_ERROR, error
+    rest_size, size_error = difference(size, 1.0, weight, 1.0)
+    rest, error = difference(size * value, error, weight * z, 1.0)
+    error += size_error
+    if is_exact and error <= LARGEST_ERROR:
+        return rest / rest_size, True, error
     return 0.0, False, 0.0
 
 
@@ -78,12 +80,13 @@ changed = choose(
 
 
 def _height_from_recurrence(linkage, tree, w, x, y, i, comes):
-    value, is_exact, error = changed(linkage, tree, tree.height[w], True, tree.error[w], x, y, i, comes)
+    error = np.float64(tree.error[w])
+    value, is_exact, error_after = changed(linkage, tree, tree.height[w], True, error, x, y, i, comes)
     if not is_exact:
         make_known(linkage, tree, i, y)
-        value, is_exact, error = changed(linkage, tree, tree.height[w], True, tree.error[w], x, y, i, comes)
-    tree.error[w] = error
-    return value if is_exact and error <= LARGEST_ERROR else np.nan
+        value, is_exact, error_after = changed(linkage, tree, tree.height[w], True, error, x, y, i, comes)
+    tree.error[w] = error_after
+    return value if is_exact else np.nan
 
 
 def _height_from_radius(linkage, tree, w, x, y, i, comes):
@@ -100,8 +103,7 @@ changed_height = choose("linkage", {**dict.fromkeys(RECURRENT, _height_from_recu
 def change_cross(linkage, tree, v, side, x, y, i, comes):
     """Change a cross value of `v`, which is ζ(x, y), when leaf `i` joins x, or leaves it."""
     value, is_exact = cross(tree, v, side)
-    value, is_exact, error = changed(linkage, tree, value, is_exact, tree.cross_error[v], x, y, i, comes)
-    is_exact = is_exact and error <= LARGEST_ERROR
+    value, is_exact, error = changed(linkage, tree, value, is_exact, cross_error(tree, v, side), x, y, i, comes)
     set_cross(tree, v, side, value, is_exact, error)
 
 
@@ -128,7 +130,7 @@ def change_path(linkage, tree, i, x, comes):
 
 def _recompute_from_pairs(linkage, tree, u):
     tree.height[u] = value_between(linkage, tree, tree.left[u], tree.right[u])
-    tree.error[u] = ERROR_OF_SUM
+    tree.error[u] = 1.0
 
 
 def _recompute_radius(linkage, tree, u):
@@ -170,7 +172,7 @@ point_cross = choose("linkage", {**dict.fromkeys(RECURRENT, _known_from_recurren
 def _hang_by_recurrence(linkage, tree, i, k, p):
     make_known(linkage, tree, i, k)
     tree.height[p] = tree.pairs.lower[k]
-    tree.error[p] = ERROR_OF_SUM
+    tree.error[p] = 1.0
 
 
 def _hang_by_radius(linkage, tree, i, k, p):
@@ -194,11 +196,11 @@ def take_in(linkage, tree, work, i, k):
     if not is_leaf(k):
         for side in (LEFT, RIGHT):
             value, is_exact = point_cross(linkage, tree, child_at(tree, k, side))
-            set_cross(tree, k, side, value, is_exact, ERROR_OF_SUM)
+            set_cross(tree, k, side, value, is_exact, 1.0)
     if tree.parent[p] != NULL:
         set_cross(tree, p, LEFT, above, True, error_above)
         value, is_exact = point_cross(linkage, tree, sibling(tree, p))
-        set_cross(tree, p, RIGHT, value, is_exact, ERROR_OF_SUM)
+        set_cross(tree, p, RIGHT, value, is_exact, 1.0)
     pairs.state[PAUSED_NODE] = NULL
     push(work, k)
     refresh_path(linkage, tree, work, p)
@@ -217,7 +219,7 @@ def let_go(linkage, tree, work, i):
     measure_point(linkage, tree, i)
     change_path(linkage, tree, i, p, False)
     value, is_exact = cross(tree, p, 1 - side_of(tree, p, i))
-    error = tree.cross_error[p]
+    error = cross_error(tree, p, 1 - side_of(tree, p, i))
     s = detach(tree, i)
     w = tree.parent[s]
     if w != NULL and is_exact:

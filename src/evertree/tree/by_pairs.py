@@ -41,7 +41,7 @@ FEWEST_FOR_PIVOTS = 32
 PAIRS_PER_CHECK = 64
 
 #: The columns that only a tree of pairs has.
-KNOWN = ("height", "cross_left", "cross_right", "exact", "error", "cross_error", "center")
+KNOWN = ("height", "cross_left", "cross_right", "exact", "error", "error_left", "error_right", "center")
 
 
 class PairLiveTree(LiveTree):
