@@ -63,6 +63,7 @@ def test_an_insertion_evaluates_each_point_once_at_most(rng, linkage, n_columns,
         assert np.mean(counts) < 0.35 * n
 
 
+@pytest.mark.slow
 def test_single_linkage_in_the_plane_evaluates_few_pairs(rng):
     x = rng.uniform(size=(1500, 2))
     h = Hierarchy("single")
@@ -70,6 +71,7 @@ def test_single_linkage_in_the_plane_evaluates_few_pairs(rng):
     assert 0 < h.n_dissimilarities < 0.05 * 1500 * 1499 / 2
 
 
+@pytest.mark.slow
 def test_no_square_matrix_is_held(rng):
     for linkage in LINKAGES:
         h = Hierarchy(linkage)
