@@ -173,6 +173,119 @@ def test_what_a_function_gives_must_be_a_dissimilarity():
     assert fingerprint(h) == before
     with pytest.raises(errors.DimensionError, match=r"use X.reshape\(1, -1\)"):
         Hierarchy("single", edit_distance).insert(np.arange(3.0))
+    with pytest.raises(errors.DimensionError, match=r"use list\(X\)"):
+        h.insert(np.arange(3.0))
+    with pytest.raises(errors.NotNumericError, match="must be a collection of points"):
+        h.insert(np.array("abc"))
+
+
+class Table:
+    """What a data frame looks like: an array of objects that iterates over its columns."""
+
+    columns = ("name", "city")
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([["a", "b"], ["c", "d"]], object)
+
+    def __iter__(self):
+        return iter(self.columns)
+
+
+def test_a_table_of_text_is_refused():
+    with pytest.raises(errors.NotNumericError, match=r"it is a table: use X.to_dict\('records'\)"):
+        Hierarchy("single", edit_distance).insert(Table())
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint64, np.int32, np.float32])
+def test_rows_of_an_array_come_as_they_are(dtype):
+    """Bits, integers and floats keep their type, for the function and in points()."""
+    seen = set()
+
+    def metric(p, q):
+        seen.update([p.dtype, q.dtype])
+        return int((p != q).sum())
+
+    x = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 1]]).astype(dtype)
+    if dtype == np.uint64:
+        x[0] = 2**63 + np.arange(3, dtype=np.uint64)
+    h = Hierarchy("average", metric)
+    h.insert(x[:2])
+    h.insert(x[2:])
+    assert seen == {np.dtype(dtype)}
+    assert h.points().dtype == dtype
+    np.testing.assert_array_equal(h.points(), x)
+    h.insert([[0.5, 0.5, 0.5]])  # and where they must, they change it
+    np.testing.assert_array_equal(h.points()[:3], x)
+    assert h.points()[3, 0] == 0.5
+    assert_valid_and_homogeneous(h)
+
+
+def test_callbacks_may_not_edit_the_hierarchy():
+    h = Hierarchy("single", lambda p, q: abs(p - q))
+    h.insert([0.0, 10.0, 20.0])
+    before = fingerprint(h)
+    with pytest.raises(errors.ParameterError, match="changed by its own metric or progress callback"):
+        h.insert([60.0], progress=lambda done, total: 0 in h and h.insert([5.0], progress=None))
+    h.remove([3])
+    assert fingerprint(h)[2] == before[2]
+    assert_valid_and_homogeneous(h)
+
+
+def test_cheap_checks_come_before_calls():
+    metric = Counted(lambda p, q: abs(p - q))
+    h = Hierarchy("single", metric)
+    h.insert([0.0, 1.0], keys=["a", "b"])
+    n_calls = len(metric.pairs)
+    with pytest.raises(errors.DuplicateKeyError):
+        h.insert([2.0, 3.0], keys=["c", "a"])
+    with pytest.raises(errors.WeightError):
+        h.insert([2.0], sample_weight=[-1.0])
+    with pytest.raises(errors.WeightError):
+        h.update(["a"], [2.0], sample_weight=[-1.0])
+    with pytest.raises(errors.DimensionError, match="X must have 2 points"):
+        h.set_metric(Counted(metric), X=[1.0, 2.0, 3.0])
+    assert len(metric.pairs) == n_calls
+
+
+def test_an_emptied_hierarchy_may_hold_anything_else(rng):
+    h = Hierarchy("single", edit_distance)
+    h.insert(WORDS)
+    h.remove(h.keys())
+    h.set_metric("euclidean")
+    h.insert(rng.normal(size=(5, 2)))
+    assert_valid_and_homogeneous(h)
+    h.remove(h.keys())
+    h.set_metric("precomputed")
+    h.insert(np.ones((2, 2)) - np.eye(2))
+    h.remove(h.keys())
+    with pytest.raises(errors.DimensionError, match="X must be None for an empty hierarchy; it has 2 points"):
+        h.set_metric("euclidean", X=[[1.0], [2.0]])
+    h.set_linkage("ward", metric="euclidean")
+    h.insert(rng.normal(size=(5, 3)))
+    assert_valid_and_homogeneous(h)
+
+
+@numba.njit
+def differing_letters(s, t):
+    return abs(len(s) - len(t))
+
+
+def test_a_compiled_metric_of_other_objects():
+    h = Hierarchy("complete", differing_letters)
+    h.insert(WORDS)
+    assert_valid_and_homogeneous(h)
+    assert h.points() == WORDS
+
+
+@numba.njit
+def gives_an_array(x, y):
+    return x - y
+
+
+@pytest.mark.process
+def test_a_compiled_metric_that_gives_no_number():
+    with pytest.raises(errors.ParameterError, match="metric must be a compiled function of two arrays of float64"):
+        Hierarchy("complete", gives_an_array).insert(np.ones((2, 2)))
 
 
 def test_save_and_load(tmp_path):

@@ -182,7 +182,7 @@ def test_readme_runs(tmp_path, monkeypatch, capsys):
     """Its Python examples, one after the other, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     names: dict = {}
     for example in examples:
         exec(example, names)

@@ -163,6 +163,9 @@ BAD_PARAMS = [
     ("seuclidean", {}, "needs metric_params={'V': vector}"),
     ("seuclidean", {"V": [0.0, 1.0]}, "must be positive"),
     ("seuclidean", {"V": [[1.0]]}, "its shape is"),
+    ("cityblock", {"w": [1.0]}, "for weights use metric='minkowski' with {'p': 1, 'w': weights}"),
+    (["euclidean"], None, "metric must be 'euclidean'"),
+    (np.array(["euclidean"]), None, "metric must be 'euclidean'"),
     ("jensenshannon", {"base": 1}, "must be None or above 1"),
 ]
 
@@ -171,6 +174,11 @@ BAD_PARAMS = [
 def test_bad_params_are_refused(metric, params, message):
     with pytest.raises(et.errors.EvertreeError, match=message):
         Hierarchy("single", metric, metric_params=params)
+
+
+def test_other_names_of_metrics():
+    for alias, name in (("l2", "euclidean"), ("manhattan", "cityblock"), ("cb", "cityblock"), ("cos", "cosine")):
+        assert Hierarchy("single", alias).metric == name
 
 
 def test_points_that_a_metric_cannot_compare_are_refused():
@@ -252,11 +260,12 @@ def test_prototypes(rng, linkage, metric, ties):
         elif (linkage, metric) in (("ward", "euclidean"), ("average", "sqeuclidean")):
             mean = np.average(x[members], axis=0, weights=w[members])
             sq = ((x[members] - mean) ** 2).sum(axis=1)
-            assert sq[members.index(key)] <= sq.min() * (1 + 1e-9)
+            assert key == min(member for member, value in zip(members, sq, strict=True) if value <= sq.min() + 1e-9)
         else:
             assert key == naive.medoid(d, w, frozenset(members))
     some = h.nodes()[::7]
     assert h.prototypes(some) == {int(node): found[int(node)] for node in some}
+    assert h.prototypes(h.root) == {h.root: found[h.root]}
     with pytest.raises(et.errors.UnknownNodeError):
         h.prototypes([10**6])
 
@@ -285,7 +294,9 @@ def test_metrics_and_linkages_change_into_any_other(rng):
         assert naive.is_homogeneous(nested(h), definition(h))
         assert h.keys() == list(range(30))
     np.testing.assert_array_equal(h.points(), x)
+    before = h.n_dissimilarities
     assert h.set_metric("euclidean", X=x[::-1]).homogeneous
+    assert h.n_dissimilarities > before
     np.testing.assert_array_equal(h.points(), x[::-1])
     with pytest.raises(et.errors.DimensionError, match="X must have 30 points"):
         h.set_metric("euclidean", X=x[:3])

@@ -93,6 +93,14 @@ def test_storage_has_the_type_that_was_given(rng, dtype):
     assert_valid_and_homogeneous(h)
 
 
+def test_values_that_the_storage_cannot_hold_are_refused():
+    h = Hierarchy("average", "precomputed")
+    h.insert(np.array([[0, 1], [1, 0]], np.float32))
+    with pytest.raises(errors.MagnitudeError, match=r"at most 3\.4e"):
+        h.insert([[1e39, 1.0, 0.0]])
+    assert_valid_and_homogeneous(h)
+
+
 def test_rows_of_deleted_points_are_used_again(rng):
     d = matrix(rng, 200)
     h = Hierarchy("single", "precomputed")
@@ -127,8 +135,9 @@ BAD = {
     "negative": ([[0.0, -1.0], [-1.0, 0.0]], errors.DataError, "must be not negative; some are: see rows 0, 1"),
     "not finite": ([[0.0, np.nan], [np.nan, 0.0]], errors.NotFiniteError, "NaN or infinity: see rows 0, 1"),
     "too large": ([[0.0, 1e200], [1e200, 0.0]], errors.MagnitudeError, "must be at most 1e"),
-    "diagonal": ([[0.0, 1.0], [1.0, 0.5]], errors.DataError, "must have zeros on its diagonal"),
+    "diagonal": ([[0.0, 1.0], [1.0, 0.5]], errors.DataError, "must have zeros on its diagonal, .* see row 1"),
     "asymmetric": ([[0.0, 1.0], [2.0, 0.0]], errors.DataError, "must be symmetric; points 0 and 1 have 1.0 and 2.0"),
+    "a number": (5.0, errors.DimensionError, "must be a square matrix"),
     "text": ([["a"]], errors.NotNumericError, "X must be an array of"),
 }
 

@@ -54,7 +54,9 @@ PAUSE_AT = 4  # a long comparison of clusters pauses when so many pairs have bee
 PAUSED_NODE = 5  # the node at which one has paused, or NULL
 PAUSED_SIDE = 6  # the child that it compares: 0 or 1
 PAUSED_ROW = 7  # how far it has come
-N_PAIRS_STATE = 8
+UNBOUNDED = 8  # so many points will be measured without bounds, because they did not help
+EVALUATED_BEFORE = 9  # dissimilarities evaluated when the point at hand had been measured
+N_PAIRS_STATE = 10
 
 # What obeys the triangle inequality: nothing that is known, the dissimilarity, or its root.
 NOTHING, ITSELF, SQUARE_ROOT = 0, 1, 2

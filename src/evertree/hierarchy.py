@@ -97,6 +97,7 @@ class Hierarchy(HierarchyReader):
         self._goal = as_choice("goal", goal, GOALS)
         self._seed = as_whole_number("seed", seed)
         self._lock = threading.RLock()
+        self._n_edits = 0
         self._keys = KeyTable()
         self._live = new_tree(Scheme(linkage, metric, metric_params), None, np.dtype(np.float64))
 
@@ -230,6 +231,7 @@ class Hierarchy(HierarchyReader):
                     self._live = before
                     return []  # Ctrl-C is raised where the block ends
             self._live = live
+            self._n_edits += 1
             return self._keys.add(chosen, leaves)
 
     @one_at_a_time
@@ -256,6 +258,7 @@ class Hierarchy(HierarchyReader):
             self._live.detach(leaves)
             self._live.release(leaves)
             self._keys.discard(gone)
+            self._n_edits += 1
 
     @one_at_a_time
     def update(self, keys: Any, X: Any, sample_weight: Any = None, progress: Progress | None = None) -> None:
@@ -291,8 +294,10 @@ class Hierarchy(HierarchyReader):
             place = np.empty(live.capacity, np.intp)
             place[order >> 1] = np.arange(order.size)
             position = place[leaves >> 1]
-        incoming = receive_changed(live.scheme, X, live, order, position, _checked_progress(progress))
         weights = live.tree.size[leaves] if sample_weight is None else as_weights(sample_weight, leaves.size)
+        n_edits = self._n_edits
+        incoming = receive_changed(live.scheme, X, live, order, position, _checked_progress(progress))
+        self._refuse_edits_since(n_edits)
         if leaves.size == 0:
             return
         live.check_range(incoming, weights)
@@ -301,6 +306,7 @@ class Hierarchy(HierarchyReader):
             live.detach(leaves)
             live.fill(leaves, incoming, weights, births, order)
             live.insert(leaves)
+            self._n_edits += 1
 
     @one_at_a_time
     def refine(
@@ -436,15 +442,11 @@ class Hierarchy(HierarchyReader):
                 content += f", {_counted(self._live.n_columns, 'column')} of {self._live.dtype.name}"
         return f"Hierarchy(linkage={self.linkage!r}, metric={self._live.scheme.metric_name}): {content}"
 
-    @property
-    def _is_new(self) -> bool:
-        """Whether no point has ever been inserted."""
-        return self._keys.next_birth == 0
-
     @classmethod
     def _assembled(cls, goal: str, seed: int, live: LiveTree, keys: KeyTable) -> Hierarchy:
         h = cls.__new__(cls)
         h._lock = threading.RLock()
+        h._n_edits = 0
         h._goal, h._seed, h._live, h._keys = goal, seed, live, keys
         return h
 
@@ -465,13 +467,27 @@ class Hierarchy(HierarchyReader):
         self, X: Any, keys: Any, sample_weight: Any, progress: Progress | None = None
     ) -> tuple[Incoming, NDArray[np.float64], list[Hashable] | None]:
         """New points with their weights, and keys where the user chose any."""
-        live = None if self._is_new else self._live
+        live = None if self._live.is_blank else self._live
         leaves = self._keys.leaves() if self._live.needs_order else NONE
-        incoming = receive(self._live.scheme, X, live, leaves, _checked_progress(progress))
+
+        def check(count: int) -> None:
+            as_weights(sample_weight, count)
+            self._new_keys(keys, count)
+
+        n_edits = self._n_edits
+        incoming = receive(self._live.scheme, X, live, leaves, check, _checked_progress(progress))
+        self._refuse_edits_since(n_edits)
         weights, chosen = as_weights(sample_weight, len(incoming)), self._new_keys(keys, len(incoming))
         if len(incoming):
             self._live.check_range(incoming, weights)
         return incoming, weights, chosen
+
+    def _refuse_edits_since(self, n_edits: int) -> None:
+        if self._n_edits != n_edits:
+            raise ParameterError(
+                "the hierarchy was changed by its own metric or progress callback while points were compared: they may "
+                "read it, but not edit it"
+            )
 
     def _undo_copy(self, count: int) -> LiveTree | None:
         """The tree as it is, where a batch is so large that a copy costs little beside it."""
@@ -480,7 +496,7 @@ class Hierarchy(HierarchyReader):
     def _live_for(self, incoming: Incoming) -> LiveTree:
         """The tree, with room for new points; the first ones decide on the columns and the type."""
         live = self._live
-        if self._is_new:
+        if live.is_blank:
             live = new_tree(live.scheme, incoming.n_columns, incoming.stored.dtype)
             live.reserve(len(incoming))
             live.warm_up()
@@ -516,7 +532,9 @@ class Hierarchy(HierarchyReader):
 
     def _set_scheme(self, scheme: Scheme, X: Any) -> Report:
         old = self._live
-        if self._is_new:
+        if len(self) == 0:
+            if X is not None and len(X):
+                raise DimensionError(f"X must be None for an empty hierarchy; it has {len(X)} points")
             self._live = new_tree(scheme, None, old.dtype)
             return self.refine()
         if X is None and DISSIMILARITIES in (scheme.holds, old.scheme.holds) and scheme.holds != old.scheme.holds:
@@ -525,18 +543,23 @@ class Hierarchy(HierarchyReader):
                 f"the hierarchy does not have what metric={scheme.metric_name} compares: give X, {what} in the order "
                 "of keys()"
             )
-        leaves = self._keys.leaves()
+        leaves, n_edits = self._keys.leaves(), self._n_edits
         if X is None and scheme.metric == old.scheme.metric and old.needs_order:
             incoming = receive_again(old, leaves)
         else:
-            incoming = receive(scheme, old.points(leaves) if X is None else X)
-        if len(incoming) != leaves.size:
-            raise DimensionError(f"X must have {leaves.size} points, one for each of keys(); it has {len(incoming)}")
+
+            def check(count: int) -> None:
+                if count != leaves.size:
+                    raise DimensionError(f"X must have {leaves.size} points, one for each of keys(); it has {count}")
+
+            incoming = receive(scheme, old.points(leaves) if X is None else X, check=check)
+            self._refuse_edits_since(n_edits)
         live = new_tree(scheme, incoming.n_columns, incoming.stored.dtype)
         live.check_range(incoming, old.tree.size[leaves])
         with Uninterrupted():
             live.adopt(old, leaves, incoming)
             self._live = live
+            self._n_edits += 1
         return self.refine()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.errors import DataError, DimensionError, NotFiniteError, NotNumericError
+from evertree.errors import DataError, DimensionError, NotFiniteError, NotNumericError, ParameterError
 from evertree.inputs import as_dissimilarities, as_points
 from evertree.scheme import DISSIMILARITIES, OBJECTS, Scheme
 from evertree.tree import Incoming, LiveTree
@@ -33,14 +33,22 @@ def receive(
     X: Any,
     live: LiveTree | None = None,
     leaves: NDArray[np.int32] | None = None,
+    check: Callable[[int], object] | None = None,
     progress: Progress | None = None,
 ) -> Incoming:
-    """New points for a tree that uses `scheme` and has its points at `leaves`; for a new one by default."""
+    """New points for a tree that uses `scheme` and has its points at `leaves`; for a new one by default.
+
+    `check` is called with their number before a function is called for each pair.
+    """
     order = np.empty(0, np.int32) if leaves is None else leaves
     if scheme.holds == DISSIMILARITIES:
-        n = order.size
-        return Incoming(dissimilarities=as_dissimilarities(X, n, None if live is None else live.dtype))
+        matrix = as_dissimilarities(X, order.size, None if live is None else live.dtype)
+        if check is not None:
+            check(len(matrix))
+        return Incoming(dissimilarities=matrix)
     points = _as_points_or_objects(scheme, X, live)
+    if check is not None:
+        check(len(points))
     if scheme.holds == OBJECTS:
         old = [] if live is None or order.size == 0 else live.points(order)
         n_pairs = len(points) * len(old) + len(points) * (len(points) - 1) // 2
@@ -90,20 +98,38 @@ def receive_again(live: LiveTree, leaves: NDArray[np.int32]) -> Incoming:
 
 def _as_points_or_objects(scheme: Scheme, X: Any, live: LiveTree | None) -> Any:
     """Vectors as an array, objects as a list."""
-    has_points = live is not None
-    if live is not None and live.n_columns is not None:
-        dtype = live.dtype if scheme.holds != OBJECTS else np.dtype(np.float64)
-        return as_points(X, live.n_columns, dtype)
-    if scheme.holds != OBJECTS or is_compiled(scheme.metric):
-        return as_points(X, None, None if scheme.holds != OBJECTS else np.dtype(np.float64))
-    is_array = hasattr(X, "__array__") and np.asarray(X).dtype.kind in "fiub"
-    if is_array and not has_points:
-        return as_points(X, None, np.dtype(np.float64))
-    if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
+    if scheme.holds != OBJECTS:
+        return as_points(X, None if live is None else live.n_columns, None if live is None else live.dtype)
+    holds_vectors = live is not None and live.n_columns is not None
+    array = np.asarray(X) if hasattr(X, "__array__") else None
+    is_numeric = array is not None and array.dtype.kind in "fiub"
+    is_table = is_compiled(scheme.metric) and _is_table(X)
+    if holds_vectors or is_table or (is_numeric and live is None):
+        points = as_points(X, live.n_columns if live is not None and holds_vectors else None, None)
+        # As they were given, bit for bit: a function may count on integers.
+        return np.ascontiguousarray(array) if is_numeric else points
+    if hasattr(X, "columns") or (array is not None and array.ndim > 1):
+        raise NotNumericError(
+            "X must be a list of points with a metric of your own; it is a table: use X.to_dict('records') for dicts, "
+            "X.to_numpy().tolist() for lists, or one of its columns"
+        )
+    if (array is not None and array.ndim == 0) or isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
         raise NotNumericError(
             f"X must be a collection of points, also with a metric of your own: wrap a single one as [x]; it is {X!r}"
         )
+    if is_numeric:
+        raise DimensionError(
+            "X must be a list of points, as those before it were; it is an array of numbers: use list(X) if each is one"
+        )
     return list(X)
+
+
+def _is_table(X: Any) -> bool:
+    """Whether all points are vectors of numbers of the same length."""
+    try:
+        return np.ndim(X) == 2 and np.asarray(X).dtype.kind in "fiub"
+    except ValueError:
+        return False
 
 
 def is_compiled(metric: object) -> bool:
@@ -114,7 +140,7 @@ def is_compiled(metric: object) -> bool:
 def evaluated(metric: Any, new: Any, old: Any, progress: Progress | None) -> NDArray[np.float64]:
     """The dissimilarities between new points and old ones, and then among the new: each pair is evaluated once."""
     matrix = np.zeros((len(new), len(old) + len(new)))
-    if is_compiled(metric):
+    if is_compiled(metric) and isinstance(new, np.ndarray):
         _evaluate_compiled(metric, new, old, matrix, progress)
     else:
         _evaluate_each(metric, new, old, matrix, progress)
@@ -142,6 +168,8 @@ def _evaluate_each(metric: Any, new: Any, old: Any, matrix: NDArray[np.float64],
     for a in range(len(new)):
         for b in range(n_old + a):
             value = metric(old[b] if b < n_old else new[b - n_old], new[a])
+            if isinstance(value, (str, bytes)):
+                raise NotNumericError(f"metric must give numbers; it gave {value!r}")
             try:
                 matrix[a, b] = float(value)
             except (TypeError, ValueError):
@@ -159,7 +187,12 @@ def _evaluate_compiled(metric: Any, new: Any, old: Any, matrix: NDArray[np.float
     """Let a compiled function run over many pairs at a time."""
     n_old, n_all = len(old), len(old) + len(new)
     x = np.ascontiguousarray(np.concatenate([np.asarray(old, np.float64).reshape(n_old, new.shape[1]), new]))
-    compiled = kernels.dissimilarities.compiled_row(metric, x.dtype)
+    try:
+        compiled = kernels.dissimilarities.compiled_row(metric, x.dtype)
+    except Exception as error:  # Numba has many kinds
+        raise ParameterError(
+            f"metric must be a compiled function of two arrays of float64 that gives a number: {error}"
+        ) from error
     row = kernels.dissimilarities.row_address(compiled)
     others = np.arange(n_all, dtype=np.int32)
     none = np.empty(0)

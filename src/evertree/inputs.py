@@ -49,7 +49,7 @@ def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDA
     wanted = dtype or (points.dtype if points.dtype == np.float32 else np.dtype(np.float64))
     if points.size == 0:
         return points.astype(wanted)
-    largest = np.abs(points).max()
+    largest = float(np.abs(points).max())
     if not largest <= largest_value(wanted):  # NaN is not
         _refuse_values(points, wanted)
     return np.ascontiguousarray(points, dtype=wanted)
@@ -182,8 +182,10 @@ def as_dissimilarities(
     (k, n_live).
     """
     matrix = _as_array(X)
-    if matrix.ndim == 1 and n_live == 0 and changed is None and matrix.size:
-        matrix = _squared(matrix)
+    if matrix.ndim == 1 and n_live == 0 and changed is None and matrix.size:  # one value is a triangle of two points
+        matrix = _as_square(matrix)
+    if matrix.ndim == 0:
+        raise DimensionError(_expected_dissimilarities(matrix.shape, n_live, changed))
     k = len(matrix) if changed is None else changed.size
     columns = n_live + k if changed is None else n_live
     if matrix.ndim == 1 and matrix.size == 0:
@@ -194,7 +196,7 @@ def as_dissimilarities(
         raise DimensionError(_expected_dissimilarities(matrix.shape, n_live, changed))
     wanted = dtype or (matrix.dtype if matrix.dtype == np.float32 else np.dtype(np.float64))
     own = n_live + np.arange(k) if changed is None else changed
-    _check_dissimilarities(matrix, own, 1e-5 if wanted == np.float32 else 1e-9)
+    _check_dissimilarities(matrix, own, wanted)
     return matrix if matrix.dtype == wanted and matrix.flags.c_contiguous else np.ascontiguousarray(matrix, wanted)
 
 
@@ -209,7 +211,7 @@ def _expected_dissimilarities(shape: tuple[int, ...], n_live: int, changed: NDAr
     )
 
 
-def _squared(condensed: NDArray[Any]) -> NDArray[Any]:
+def _as_square(condensed: NDArray[Any]) -> NDArray[Any]:
     from scipy.spatial.distance import squareform
 
     n = round((1 + np.sqrt(1 + 8 * condensed.size)) / 2)
@@ -220,9 +222,10 @@ def _squared(condensed: NDArray[Any]) -> NDArray[Any]:
     return squareform(condensed, checks=False)
 
 
-def _check_dissimilarities(matrix: NDArray[Any], own: NDArray[np.intp], tolerance: float) -> None:
+def _check_dissimilarities(matrix: NDArray[Any], own: NDArray[np.intp], dtype: np.dtype[Any]) -> None:
     """Refuse what is no dissimilarity; column ``own[a]`` is line a's own point. Works in parts, for mapped memory."""
-    largest = largest_value(matrix.dtype)
+    largest = min(largest_value(dtype), largest_value(matrix.dtype))
+    tolerance = 1e-5 if dtype == np.float32 else 1e-9
     for start in range(0, len(matrix), _LINES_AT_ONCE):
         part = np.asarray(matrix[start : start + _LINES_AT_ONCE])
         lines = np.arange(start, start + len(part))
@@ -235,7 +238,8 @@ def _check_dissimilarities(matrix: NDArray[Any], own: NDArray[np.intp], toleranc
                 rows = name_rows(start + np.flatnonzero(is_bad.any(axis=1)))
                 raise error(f"dissimilarities in X must be {what}: see {rows}")
         if np.any(part[np.arange(len(part)), own[lines]] != 0):
-            raise DataError("X must have zeros on its diagonal: a point does not differ from itself")
+            rows = name_rows(start + np.flatnonzero(part[np.arange(len(part)), own[lines]] != 0))
+            raise DataError(f"X must have zeros on its diagonal, as a point does not differ from itself: see {rows}")
         mirrored = np.asarray(matrix[:, own[lines]]).T
         among_new = part[:, own]
         off = np.abs(among_new - mirrored) > tolerance * np.maximum(among_new, mirrored)

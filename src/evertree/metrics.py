@@ -92,7 +92,9 @@ def named_metric(name: str, metric_params: Mapping[str, Any] | None) -> Metric:
     unknown = [key for key in params if key not in known]
     if unknown:
         allowed = f"may have {either(known)}" if known else "must be None"
-        raise ParameterError(f"metric_params {allowed} for metric={name!r}; it has {listed(unknown)}")
+        p = {"cityblock": 1, "euclidean": 2, "chebyshev": "np.inf"}.get(name) if "w" in unknown else None
+        hint = f": for weights use metric='minkowski' with {{'p': {p}, 'w': weights}}" if p else ""
+        raise ParameterError(f"metric_params {allowed} for metric={name!r}; it has {listed(unknown)}{hint}")
     return METRICS[name](params)
 
 
@@ -120,12 +122,13 @@ def _minkowski(params: dict[str, Any]) -> Metric:
     p = _as_number("p", params.get("p", 2.0))
     if not p > 0:
         raise ParameterError(f"metric_params['p'] must be above 0; it is {params['p']!r}")
+    params = {**params, "p": p}
     row = {1.0: "cityblock", 2.0: "euclidean", np.inf: "chebyshev"}.get(p, "minkowski")
     coordinates: Callable[[NDArray[Any]], NDArray[Any]] = _as_they_are
     if params.get("w") is not None:
         w = _as_vector("w", params["w"])
         if np.any(w < 0):
-            raise ParameterError("metric_params['w'] must not be negative")
+            raise ParameterError(f"metric_params['w'] must not be negative; it has {w.min():.3g}")
         coordinates = _times("w", w ** (1 / p) if p < np.inf else (w > 0).astype(np.float64))
         params = {**params, "w": w}
     return Metric(
@@ -138,7 +141,7 @@ def _seuclidean(params: dict[str, Any]) -> Metric:
         raise ParameterError("metric='seuclidean' needs metric_params={'V': vector}, the variance of each column")
     variance = _as_vector("V", params["V"])
     if not np.all(variance > 0):
-        raise ParameterError("metric_params['V'] must be positive")
+        raise ParameterError(f"metric_params['V'] must be positive; it has {variance.min():.3g}")
     return Metric("seuclidean", "euclidean", (), "itself", _times("V", 1 / np.sqrt(variance)), {"V": variance})
 
 
@@ -330,7 +333,26 @@ METRICS: dict[str, Callable[[dict[str, Any]], Metric]] = {
 }
 
 
-def check_name(metric: Any) -> None:
-    """Refuse a name that no metric has."""
-    if metric not in METRICS:
+#: Other names that SciPy and scikit-learn have for them.
+ALIASES = {
+    **dict.fromkeys(("l2", "euclid", "eu", "e"), "euclidean"),
+    **dict.fromkeys(("sqeuclid", "sqe"), "sqeuclidean"),
+    **dict.fromkeys(("l1", "manhattan", "cblock", "cb", "c"), "cityblock"),
+    **dict.fromkeys(("chebychev", "cheby", "cheb", "ch"), "chebyshev"),
+    **dict.fromkeys(("matching", "hamm", "ha", "h"), "hamming"),
+    **dict.fromkeys(("jacc", "ja", "j"), "jaccard"),
+    **dict.fromkeys(("pnorm", "mi", "m"), "minkowski"),
+    **dict.fromkeys(("mahal", "mah"), "mahalanobis"),
+    **dict.fromkeys(("se", "s"), "seuclidean"),
+    "cos": "cosine",
+    "co": "correlation",
+    "js": "jensenshannon",
+}
+
+
+def checked_name(metric: Any) -> str:
+    """The name of a metric, where it has one."""
+    name = ALIASES.get(metric, metric) if isinstance(metric, str) else None
+    if name not in METRICS:
         raise LinkageError(f"metric must be {either([*METRICS, 'precomputed'])}, or a callable; it is {metric!r}")
+    return name

@@ -275,7 +275,7 @@ class HierarchyReader:
 
         Parameters
         ----------
-        nodes : collection of nodes, optional
+        nodes : a node, or a collection of nodes, optional
             By default all.
 
         Returns
@@ -294,6 +294,8 @@ class HierarchyReader:
         >>> h.prototypes()[h.root], h.height(h.root)
         (1, 2.0)
         """
+        if isinstance(nodes, numbers.Integral):
+            nodes = [nodes]
         chosen = self.nodes() if nodes is None else np.array([self._known_node(u) for u in nodes], np.int32)
         leaves = self._live.prototypes(chosen)
         return dict(zip(chosen.tolist(), self._keys.keys_of(leaves, self._live.tree.birth[leaves]), strict=True))

@@ -48,7 +48,7 @@ def save(path: str | os.PathLike[str], live: LiveTree, keys: KeyTable, options: 
         arrays["numbers"] = np.array(keys.keys(), np.int64)
     if isinstance(live, PairLiveTree):
         arrays["x"] = live.x_in_use
-    if isinstance(live, (MeanLiveTree, PairLiveTree)) and live.kept is not None:
+    if live.kept is not None:
         if live.n_columns is None:
             header["points"] = encode_all(live.points(keys.leaves()))
         else:
@@ -78,7 +78,7 @@ def load(
         invariants.check_keys(live, keys.leaves())
         if keys.next_birth <= live.tree.birth[keys.leaves()].max(initial=-1):
             raise CorruptFileError("a point is younger than the next one")
-        if keys.next_birth:
+        if not live.is_blank:
             live.warm_up()
         options = {"goal": as_choice("goal", header["goal"], GOALS), "seed": as_whole_number("seed", header["seed"])}
     except (EvertreeError, LookupError, TypeError, ValueError) as error:

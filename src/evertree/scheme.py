@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from evertree.errors import LinkageError, ParameterError, either, listed
+from evertree.errors import LinkageError, ParameterError, either
 from evertree.linkages import LINKAGES, Average, Linkage, Tag, Ward
-from evertree.metrics import METRICS, Metric, check_name, named_metric
+from evertree.metrics import METRICS, Metric, checked_name, named_metric
 
 #: Linkage values closer than this, relative to the larger, are equal: by the type of the data.
 TOLERANCE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
@@ -47,15 +47,13 @@ class Scheme:
         self.linkage = _known_linkage(linkage)
         self.metric = metric
         self.vectors: Metric | None = None
-        if callable(metric) or metric == "precomputed":
+        if callable(metric) or (isinstance(metric, str) and metric == "precomputed"):
             if metric_params:
-                raise ParameterError(
-                    f"metric_params must be None for metric={metric!r}; it has {listed(metric_params)}"
-                )
+                raise ParameterError(f"metric_params must be None for metric={metric!r}; it is {metric_params!r}")
             self.holds = OBJECTS if callable(metric) else DISSIMILARITIES
         else:
-            check_name(metric)
-            self.vectors = named_metric(metric, metric_params)
+            self.metric = checked_name(metric)
+            self.vectors = named_metric(self.metric, metric_params)
             self.holds = VECTORS
         if self.linkage.tag is Ward and not (self.vectors and self.vectors.is_euclidean):
             raise LinkageError(_why_not_ward(metric))
@@ -80,7 +78,7 @@ class Scheme:
     @property
     def metric_name(self) -> str:
         """The metric in a text."""
-        return repr(self.metric) if isinstance(self.metric, str) else getattr(self.metric, "__name__", "a callable")
+        return repr(self.metric) if isinstance(self.metric, str) else getattr(self.metric, "__name__", "a function")
 
     def tag(self, dtype: np.dtype[Any]) -> Tag:
         """What kernels know of the linkage, for data of this type."""

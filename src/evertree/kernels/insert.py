@@ -20,7 +20,7 @@ def _prepare_means(linkage, tree, i):
 
 def _prepare_pairs(linkage, tree, i):
     if tree.state[ROOT] != NULL:
-        measure_point(linkage, tree, i)
+        measure_point(linkage, tree, i, True)
 
 
 def _nearer_by_means(linkage, tree, k, i):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.columns import N_PIVOTS, NULL, PAUSED_NODE
+from evertree.columns import EVALUATED, EVALUATED_BEFORE, N_PIVOTS, NULL, PAUSED_NODE
 from evertree.kernels.compile import choose, inline, kernel, step
 from evertree.kernels.pair_check import (
     LARGEST_ERROR,
@@ -20,7 +20,7 @@ from evertree.kernels.pair_check import (
     side_of,
     strengthen,
 )
-from evertree.kernels.pair_point import is_known, make_known, measure_point
+from evertree.kernels.pair_point import is_known, judge_bounds, make_known, measure_point
 from evertree.kernels.pair_radius import find_radius, radius_with
 from evertree.kernels.pair_values import value_between
 from evertree.kernels.pairs import is_pivot
@@ -100,19 +100,21 @@ changed_height = choose("linkage", {**dict.fromkeys(RECURRENT, _height_from_recu
 
 
 @inline
-def change_cross(linkage, tree, v, side, x, y, i, comes):
-    """Change a cross value of `v`, which is ζ(x, y), when leaf `i` joins x, or leaves it."""
-    value, is_exact = cross(tree, v, side)
-    value, is_exact, error = changed(linkage, tree, value, is_exact, cross_error(tree, v, side), x, y, i, comes)
+def change_cross(linkage, tree, work, v, side, x, y, i, comes):
+    """Change a cross value of `v`, which is ζ(x, y), when leaf `i` joins x, or leaves it; note the check if it fell."""
+    before, is_exact = cross(tree, v, side)
+    value, is_exact, error = changed(linkage, tree, before, is_exact, cross_error(tree, v, side), x, y, i, comes)
     set_cross(tree, v, side, value, is_exact, error)
+    if value < before:
+        push(work, v)
 
 
 @step
-def change_path(linkage, tree, i, x, comes):
+def change_path(linkage, tree, work, i, x, comes):
     """Change heights and cross values from `x`, which leaf `i` joins or leaves, up to the root. O(depth) mostly.
 
     The shape of the tree is still that without `i`, or still that with it. A height that has to be computed from pairs
-    becomes NaN.
+    becomes NaN. A check is noted where a cross value fell or a height rose: others that held still hold.
     """
     while tree.parent[x] != NULL:
         w, y = tree.parent[x], sibling(tree, x)
@@ -120,10 +122,12 @@ def change_path(linkage, tree, i, x, comes):
         if not is_leaf(y):
             strengthen(linkage, tree, y)
             for side in (LEFT, RIGHT):
-                change_cross(linkage, tree, y, side, x, child_at(tree, y, side), i, comes)
+                change_cross(linkage, tree, work, y, side, x, child_at(tree, y, side), i, comes)
         if tree.parent[w] != NULL:
             strengthen(linkage, tree, w)
-            change_cross(linkage, tree, w, side_of(tree, w, x), x, sibling(tree, w), i, comes)
+            change_cross(linkage, tree, work, w, side_of(tree, w, x), x, sibling(tree, w), i, comes)
+        if not height <= tree.height[w]:
+            push(work, w)
         tree.height[w] = height
         x = w
 
@@ -141,17 +145,30 @@ def _recompute_radius(linkage, tree, u):
 recompute_height = choose("linkage", {**dict.fromkeys(RECURRENT, _recompute_from_pairs), Minimax: _recompute_radius})
 
 
+def _yes(linkage):
+    return True
+
+
+def _no(linkage):
+    return False
+
+
+#: Whether a check may have held by what the height of the parent says of a mean, which changes on the whole path.
+checks_all = choose("linkage", {Single: _no, Complete: _no, Average: _yes, Minimax: _no})
+
+
 @inline
-def refresh_path(linkage, tree, work, u):
-    """From `u` up to the root: size, birth, and heights that wait for it; note the checks."""
+def refresh_path(linkage, tree, work, u, comes):
+    """From `u` up to the root: size, birth, and heights that wait for it; note the checks, all where a point left."""
     while u != NULL:
         a, b = tree.left[u], tree.right[u]
         tree.size[u] = tree.size[a] + tree.size[b]
         tree.birth[u] = min(tree.birth[a], tree.birth[b])
         if np.isnan(tree.height[u]):
             recompute_height(linkage, tree, u)
-        push(work, u)
-        push(work, sibling(tree, u))
+        if checks_all(linkage) or not comes:
+            push(work, u)
+            push(work, sibling(tree, u))
         u = tree.parent[u]
 
 
@@ -190,7 +207,7 @@ def take_in(linkage, tree, work, i, k):
     above, error_above = 0.0, 0.0  # ζ between k and its sibling
     if tree.parent[k] != NULL:
         above, error_above = tree.height[tree.parent[k]], np.float64(tree.error[tree.parent[k]])
-    change_path(linkage, tree, i, k, True)
+    change_path(linkage, tree, work, i, k, True)
     p = attach(tree, i, k)
     hang_point(linkage, tree, i, k, p)
     if not is_leaf(k):
@@ -202,8 +219,11 @@ def take_in(linkage, tree, work, i, k):
         value, is_exact = point_cross(linkage, tree, sibling(tree, p))
         set_cross(tree, p, RIGHT, value, is_exact, 1.0)
     pairs.state[PAUSED_NODE] = NULL
+    judge_bounds(tree, pairs.state[EVALUATED] - pairs.state[EVALUATED_BEFORE])
     push(work, k)
-    refresh_path(linkage, tree, work, p)
+    push(work, p)
+    push(work, sibling(tree, p))
+    refresh_path(linkage, tree, work, p, True)
 
 
 @step
@@ -216,8 +236,8 @@ def let_go(linkage, tree, work, i):
     if p == NULL:
         detach(tree, i)
         return
-    measure_point(linkage, tree, i)
-    change_path(linkage, tree, i, p, False)
+    measure_point(linkage, tree, i, False)
+    change_path(linkage, tree, work, i, p, False)
     value, is_exact = cross(tree, p, 1 - side_of(tree, p, i))
     error = cross_error(tree, p, 1 - side_of(tree, p, i))
     s = detach(tree, i)
@@ -227,7 +247,7 @@ def let_go(linkage, tree, work, i):
     forget_cross(tree, s)
     push(work, s)
     push(work, sibling(tree, s))
-    refresh_path(linkage, tree, work, w)
+    refresh_path(linkage, tree, work, w, False)
 
 
 @kernel

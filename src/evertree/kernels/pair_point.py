@@ -6,15 +6,18 @@ pass (`eq.Recurrence`, section 4.3). They are made exact only where they do not 
 
 from __future__ import annotations
 
-from evertree.columns import BLOCK, LEAF_TOP, N_PIVOTS, NULL, ROOT
+from evertree.columns import BLOCK, EVALUATED, EVALUATED_BEFORE, LEAF_TOP, N_PIVOTS, N_POINTS, NULL, ROOT, UNBOUNDED
 from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.linkage_values import is_first
 from evertree.kernels.pair_check import CLEAR_OF_TIES
 from evertree.kernels.pair_radius import radius_with
-from evertree.kernels.pairs import bounds, dissimilarity, evaluate, measure_pivots
+from evertree.kernels.pairs import bounds, dissimilarity, distance, evaluate, measure_pivots
 from evertree.kernels.recurrence import linkage_of_union
 from evertree.kernels.topology import hangs, is_leaf
 from evertree.linkages import Average, Complete, Minimax, Single
+
+#: Points that are measured without bounds after bounds have failed.
+PATIENCE = 50
 
 
 def _union_smallest(linkage, tree, a, b, z_a, z_b):
@@ -49,12 +52,17 @@ uses_bounds = choose("linkage", {Single: _yes, Complete: _yes, Average: _no, Min
 
 
 @step
-def measure_leaves(linkage, tree, i):
-    """Fill ``pairs.lower`` and ``pairs.upper`` for all leaves in the tree but `i`. O(n), O(n m) without bounds."""
+def measure_leaves(linkage, tree, i, comes):
+    """Fill ``pairs.lower`` and ``pairs.upper`` for all leaves in the tree but `i`. O(n), O(n m) without bounds.
+
+    Where a point leaves, bounds would not tell which values it was decisive for.
+    """
     pairs = tree.pairs
     row = i >> 1
-    has_bounds = uses_bounds(linkage) and pairs.state[N_PIVOTS] > 0
-    measure_pivots(pairs, row)
+    has_bounds = comes and uses_bounds(linkage) and pairs.state[N_PIVOTS] > 0 and pairs.state[UNBOUNDED] == 0
+    if has_bounds:
+        measure_pivots(pairs, row)
+    pairs.state[UNBOUNDED] = max(pairs.state[UNBOUNDED] - 1, 0)
     count = 0
     for other in range(tree.state[LEAF_TOP]):
         u = 2 * other
@@ -70,20 +78,24 @@ def measure_leaves(linkage, tree, i):
                 pairs.lower[2 * pairs.some[s]] = pairs.block[s]
                 pairs.upper[2 * pairs.some[s]] = pairs.block[s]
             count = 0
-    if has_bounds:
-        for k in range(pairs.state[N_PIVOTS]):
-            pairs.lower[2 * pairs.pivots[k]] = pairs.to_pivots[k]
-            pairs.upper[2 * pairs.pivots[k]] = pairs.to_pivots[k]
+    for k in range(pairs.state[N_PIVOTS]):
+        pivot = 2 * pairs.pivots[k]
+        if has_bounds:
+            pairs.lower[pivot] = pairs.to_pivots[k]
+            pairs.upper[pivot] = pairs.to_pivots[k]
+        else:
+            pairs.pivot[row, k] = distance(pairs, pairs.lower[pivot])
+    pairs.state[EVALUATED_BEFORE] = pairs.state[EVALUATED]
 
 
 @step
-def measure_point(linkage, tree, i):
+def measure_point(linkage, tree, i, comes):
     """Fill ``pairs.lower`` and ``pairs.upper`` with bounds on the linkage between leaf `i` and every node. O(n).
 
     Where they are equal they are the linkage. For a node with `i` below it they mean nothing.
     """
     pairs = tree.pairs
-    measure_leaves(linkage, tree, i)
+    measure_leaves(linkage, tree, i, comes)
     root = tree.state[ROOT]
     u = root
     while True:
@@ -220,6 +232,13 @@ know_children = choose(
     "linkage",
     {Single: _know_smaller_first, Complete: _know_smaller_first, Average: _know_nothing, Minimax: _know_nothing},
 )
+
+
+@inline
+def judge_bounds(tree, n_evaluated):
+    """Do without bounds for a while if they did not save half of the evaluations that a point takes."""
+    if n_evaluated > tree.state[N_POINTS] // 2:
+        tree.pairs.state[UNBOUNDED] = PATIENCE
 
 
 @step

@@ -11,21 +11,25 @@ from evertree.columns import BLOCK
 from evertree.kernels.compile import kernel
 from evertree.kernels.pair_radius import center_of, just_above
 from evertree.kernels.pairs import collect_rows, copy_rows, evaluate, radius_around
-from evertree.kernels.statistics import sq_dist
+from evertree.kernels.statistics import sq_dist, sq_dist_error
 from evertree.kernels.topology import is_leaf
 
 
 @kernel
-def find_nearest_to_mean(tree, nodes, rows, found):
+def find_nearest_to_mean(tree, linkage, nodes, rows, found):
     """Fill ``found[t]`` with the leaf below ``nodes[t]`` that is nearest to its mean. O(m) for each leaf below each."""
     for t in range(nodes.size):
         count = collect_rows(tree, nodes[t], rows)
-        best, least = 2 * rows[0], np.inf
+        least = np.inf
+        for r in range(count):
+            least = min(least, sq_dist(tree.mean, 2 * rows[r], nodes[t]))
+        best = -1
         for r in range(count):
             leaf = 2 * rows[r]
             sq = sq_dist(tree.mean, leaf, nodes[t])
-            if sq < least or (sq == least and tree.birth[leaf] < tree.birth[best]):
-                best, least = leaf, sq
+            is_least = sq <= least + linkage.tolerance * least or sq - least <= sq_dist_error(tree.mean, leaf, nodes[t])
+            if is_least and (best < 0 or tree.birth[leaf] < tree.birth[best]):
+                best = leaf
         found[t] = best
 
 

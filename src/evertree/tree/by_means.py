@@ -54,9 +54,14 @@ class MeanLiveTree(LiveTree):
         return self.scheme.vectors
 
     @property
-    def n_columns(self) -> int:
-        """How many columns the points have."""
-        return int(self.tree.mean.shape[1])
+    def is_blank(self) -> bool:
+        """Whether it has never had a point, so that the first may decide on columns and type."""
+        return self.tree.mean.shape[1] == 0
+
+    @property
+    def n_columns(self) -> int | None:
+        """How many columns the points have; None before the first."""
+        return int(self.tree.mean.shape[1]) or None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -96,7 +101,7 @@ class MeanLiveTree(LiveTree):
     def prototypes(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
         """For each of `nodes` the leaf below it that is nearest to the mean. O(m) for each leaf below each node."""
         found = np.empty(nodes.size, np.int32)
-        kernels.prototypes.find_nearest_to_mean(self.tree, nodes, np.empty(self.capacity, np.int32), found)
+        kernels.prototypes.find_nearest_to_mean(self.tree, self.tag, nodes, np.empty(self.capacity, np.int32), found)
         return found
 
     def check_range(self, incoming: Incoming, weights: NDArray[np.float64]) -> None:

@@ -31,7 +31,7 @@ from evertree.columns import (
     new_node_columns,
 )
 from evertree.linkages import Average, Minimax
-from evertree.scheme import VECTORS, Scheme
+from evertree.scheme import OBJECTS, VECTORS, Scheme
 from evertree.tree.live import Incoming, LiveTree
 
 #: From this many points on there are pivots, and they are chosen anew whenever the number of points has doubled.
@@ -94,6 +94,11 @@ class PairLiveTree(LiveTree):
     def stores_dissimilarities(self) -> bool:
         """Whether dissimilarities are looked up, not computed."""
         return self.scheme.holds != VECTORS
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it has never had a point, so that the first may decide on columns and type."""
+        return self.tree.pairs.row is None
 
     @property
     def needs_order(self) -> bool:
@@ -170,7 +175,7 @@ class PairLiveTree(LiveTree):
 
     def reserve(self, n_more: int) -> None:
         """Make room for `n_more` points. O(1) amortised. If memory does not suffice, nothing has changed."""
-        if self.tree.pairs.row is None:  # a tree that has never had a point: creating one must not start Numba
+        if self.is_blank:  # to create a tree must not start Numba
             self._lay_out(max(n_more, 1))
         super().reserve(n_more)
 
@@ -192,12 +197,22 @@ class PairLiveTree(LiveTree):
                 for row, point in zip(rows.tolist(), incoming.points, strict=True):
                     self.kept[row] = point
             else:
+                together = np.result_type(self.kept.dtype, incoming.points.dtype)
+                is_first = self.n_points == 0 and leaves.size == len(incoming)
+                self.kept = self.kept.astype(incoming.points.dtype if is_first else together, copy=False)
                 self.kept[rows] = incoming.points
         if self.stores_dissimilarities:
             kernels.pairs.store_rows(self.tree.pairs.x, rows, others >> 1, incoming.stored)
             self._n_called += incoming.n_evaluated
         else:
             self.tree.pairs.x[rows] = incoming.stored
+
+    def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> None:
+        """Take over the shape of another tree, whose `leaves` the points are; this one is new."""
+        super().adopt(other, leaves, incoming)
+        if isinstance(other, PairLiveTree):
+            self._n_called += other._n_called
+            self.tree.pairs.state[EVALUATED] += other.tree.pairs.state[EVALUATED]
 
     def insert(self, leaves: NDArray[np.int32]) -> None:
         """Hang filled leaves into the tree one by one (`tab.Insert`, then `tab.OHC`)."""
@@ -336,10 +351,10 @@ class PairLiveTree(LiveTree):
         pairs = self._new_pairs(rows, x, old, has_points)
         tree = PairTree(**columns, pairs=pairs)
         kept = None
-        if n_columns is None and self.scheme.holds == "objects":
+        if n_columns is None and self.scheme.holds == OBJECTS:
             kept = np.empty(rows, object)
         elif n_columns is not None and (self.stores_dissimilarities or self._changes_points):
-            kept = np.empty((rows, n_columns), dtype)
+            kept = np.empty((rows, n_columns), dtype if self.kept is None else self.kept.dtype)
         if old is not None:
             used = self.n_used
             for name in KNOWN:

@@ -88,6 +88,14 @@ class LiveTree(ABC):
     tree: Any  # MeanTree or PairTree
     work: Worklist
 
+    #: The points as they were given, by row, where they are not elsewhere in the tree; None where there are none.
+    kept: NDArray[Any] | None
+
+    @property
+    @abstractmethod
+    def is_blank(self) -> bool:
+        """Whether it has never had a point, so that the first may decide on columns and type."""
+
     @property
     @abstractmethod
     def dtype(self) -> np.dtype[Any]:
