@@ -21,25 +21,10 @@ def distances(x):
     return squareform(pdist(x)) if len(x) > 1 else np.zeros((len(x), len(x)))
 
 
-def single(d):
-    return lambda A, B: min(d[i, j] for i in A for j in B)
-
-
-def complete(d):
-    return lambda A, B: max(d[i, j] for i in A for j in B)
-
-
-def minimax(d):
-    """`eq.MinimaxLinkage`."""
-    return lambda A, B: min(max(d[p, q] for q in A | B) for p in A | B)
-
-
 def definition(name, x, w=None):
     if name == "ward":
         return naive.ward(x, w)
-    if name == "average":
-        return naive.average(distances(x), w)
-    return {"single": single, "complete": complete, "minimax": minimax}[name](distances(x))
+    return getattr(naive, name)(distances(x), w)
 
 
 def merge(name, x, w=None):
@@ -125,7 +110,7 @@ def test_same_as_scipy(rng, name, n):
 @pytest.mark.parametrize("n", [2, 3, 8, 30])
 def test_minimax_same_as_definition(rng, n, n_columns):
     x = rng.normal(size=(n, n_columns))
-    zeta = minimax(distances(x))
+    zeta = naive.minimax(distances(x))
     merges, height = merge("minimax", x)
     tree = naive.batch(zeta, n)
     assert is_valid_linkage(to_scipy(merges, height, n))
@@ -213,7 +198,7 @@ def test_minimax_of_dissimilarities_that_are_no_metric(rng):
         d = squareform(condensed)
         merges, height = np.empty((n - 1, 2), np.int64), np.empty(n - 1)
         merge_by_radius(d, np.empty((n, n)), d, *np.empty((3, n), np.int64), merges, height)  # in the space of d
-        assert (merges.tolist(), height.tolist()) == chain_by_definition(minimax(squareform(condensed)), n)
+        assert (merges.tolist(), height.tolist()) == chain_by_definition(naive.minimax(squareform(condensed)), n)
 
 
 def test_predecessor_wins_ties():

@@ -38,7 +38,7 @@ class DimensionError(DataError):
 
 
 class NotNumericError(DataError, TypeError):
-    """The points are not real numbers."""
+    """The points are not real numbers, or no collection; or a metric gave something that is no number."""
 
 
 class NotFiniteError(DataError):
@@ -50,7 +50,7 @@ class MagnitudeError(DataError):
 
 
 class ZeroVectorError(DataError):
-    """A row of zeros where only a direction counts (``metric="cosine"``)."""
+    """A row of zeros, or of equal values, that the metric makes nothing of: it has no direction, or no distribution."""
 
 
 class WeightError(DataError):

@@ -40,7 +40,7 @@ class Hierarchy(HierarchyReader):
     ----------
     linkage : {"ward", "average", "complete", "single", "minimax"}
         How the dissimilarity of points is lifted to clusters. Ward needs Euclidean geometry: a metric that is
-        ``"euclidean"``, ``"sqeuclidean"``, ``"mahalanobis"`` or ``"seuclidean"``.
+        ``"euclidean"``, ``"sqeuclidean"``, ``"mahalanobis"``, ``"seuclidean"``, or ``"minkowski"`` with p = 2.
     metric : str or callable
         The dissimilarity of points: the name of any SciPy metric that compares two vectors; ``"precomputed"``, where
         dissimilarities are inserted instead of points; or a function of two points, which may then be any objects.
@@ -58,9 +58,11 @@ class Hierarchy(HierarchyReader):
 
     Ward, and average on ``"sqeuclidean"``, ``"cosine"`` or ``"correlation"``, follow from means and variances: an edit
     takes microseconds whatever the number of points, and memory is twice the data (three times where the points differ
-    from the coordinates, as for cosine) and about a hundred bytes a point. All others compare pairs of points: an edit
-    looks at all points once or, for single and complete linkage on a true metric, at few of them. Vectors still take
-    linear memory; dissimilarities, given or from a function, which is called once for each pair, take n² / 2 numbers.
+    from the coordinates, as for cosine) and about a hundred bytes a point. All others compare pairs of points: an
+    insertion compares a point with all others or, for single and complete linkage on a true metric in few columns, with
+    few of them, and the moves that follow, and deletions, compare clusters where bounds do not decide. Changing the
+    linkage or the metric compares all pairs. Vectors still take linear memory; dissimilarities, given or from a
+    function, which is called once for each pair, take n² / 2 numbers.
 
     Differences below about 1e-150 have squares that vanish, and count as none.
 
@@ -206,6 +208,14 @@ class Hierarchy(HierarchyReader):
         [0, 1]
         >>> h.insert([[1.0]], keys=["one"], sample_weight=[2.5])
         ['one']
+
+        Dissimilarities instead of points:
+
+        >>> h = et.Hierarchy("average", metric="precomputed")
+        >>> h.insert([[0.0, 2.0], [2.0, 0.0]])
+        [0, 1]
+        >>> h.insert([[1.0, 3.0, 0.0]])  # to the two that are there, and to itself
+        [2]
 
         Any objects, with a function that compares them:
 
@@ -399,6 +409,9 @@ class Hierarchy(HierarchyReader):
         >>> h.set_metric("cosine").homogeneous
         True
         >>> h.set_metric("minkowski", {"p": 3}).homogeneous
+        True
+        >>> d = np.abs(h.points() @ h.points().T)
+        >>> h.set_metric("precomputed", X=d - np.diag(np.diag(d))).homogeneous
         True
         """
         return self._set_scheme(Scheme(self.linkage, metric, metric_params), X)

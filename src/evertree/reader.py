@@ -131,7 +131,9 @@ class HierarchyReader:
 
     @property
     def n_dissimilarities(self) -> int:
-        """Dissimilarities evaluated so far: none where means and variances do, or where they were given.
+        """Dissimilarities evaluated since the hierarchy was made or loaded.
+
+        None where means and variances do, or where they were given; calls where the metric is a function.
 
         Examples
         --------
@@ -424,7 +426,9 @@ class HierarchyReader:
         return views.cophenetic(self._live, self._keys.leaves())
 
     def validate(self) -> None:
-        """Check every invariant of the tree, its statistics recomputed from the points; for tests. O(n m depth).
+        """Check every invariant of the tree, its statistics recomputed from the points; for tests.
+
+        O(n m depth) with statistics, O(n² depth) for linkages that compare pairs.
 
         Raises
         ------

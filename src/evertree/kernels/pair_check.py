@@ -212,7 +212,7 @@ def _enough_for_minimum(linkage, tree, v):
 
 
 def _enough_for_maximum(linkage, tree, v):
-    """ζ(a, c) is the height of the parent, as ζ(b, c) is smaller."""
+    """It must be known, and is: ζ(a, c) is the height of the parent, as ζ(b, c) is smaller."""
     return np.inf
 
 
@@ -391,7 +391,7 @@ def _inherit_nothing(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
     forget_cross(tree, tree.parent[v])
 
 
-#: Keep what is still true of the cross values around a move. O(1).
+#: Keep what is still true of the cross values around a move. O(1); for average linkage up to MOST_AT_ONCE comparisons.
 inherit = choose(
     "linkage",
     {Single: _inherit_single, Complete: _inherit_complete, Average: _inherit_average, Minimax: _inherit_nothing},
@@ -416,7 +416,7 @@ height_after_move = choose(
 def update_pairs(linkage, tree, v, near):
     """After the swap that made `v` the union of its child `near` and its old sibling: heights and cross values.
 
-    All values follow from those of the check. O(1).
+    All heights follow from the values of the check.
     """
     b, c, a, g = near, sibling(tree, near), sibling(tree, v), tree.parent[v]
     # The columns are as before the move, and c has the side that a had.

@@ -20,7 +20,7 @@ from evertree.kernels.pair_check import (
     side_of,
     strengthen,
 )
-from evertree.kernels.pair_point import is_known, judge_bounds, make_known, measure_point
+from evertree.kernels.pair_point import always, is_known, judge_bounds, make_known, measure_point, never
 from evertree.kernels.pair_radius import find_radius, radius_with
 from evertree.kernels.pair_values import value_between
 from evertree.kernels.pairs import is_pivot
@@ -145,16 +145,8 @@ def _recompute_radius(linkage, tree, u):
 recompute_height = choose("linkage", {**dict.fromkeys(RECURRENT, _recompute_from_pairs), Minimax: _recompute_radius})
 
 
-def _yes(linkage):
-    return True
-
-
-def _no(linkage):
-    return False
-
-
 #: Whether a check may have held by what the height of the parent says of a mean, which changes on the whole path.
-checks_all = choose("linkage", {Single: _no, Complete: _no, Average: _yes, Minimax: _no})
+checks_all = choose("linkage", {Single: never, Complete: never, Average: always, Minimax: never})
 
 
 @inline

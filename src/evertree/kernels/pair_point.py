@@ -39,16 +39,18 @@ point_to_union = choose(
 )
 
 
-def _yes(linkage):
+def always(linkage):
+    """True."""
     return True
 
 
-def _no(linkage):
+def never(linkage):
+    """False."""
     return False
 
 
 #: Whether bounds can save evaluations where a point is placed. A mean needs them all, and so does a radius.
-uses_bounds = choose("linkage", {Single: _yes, Complete: _yes, Average: _no, Minimax: _no})
+uses_bounds = choose("linkage", {Single: always, Complete: always, Average: never, Minimax: never})
 
 
 @step

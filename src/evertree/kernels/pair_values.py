@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import PAUSE_AT, UNLIMITED
-from evertree.kernels.compile import choose, step
+from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.pairs import (
     collect_rows,
     copy_rows,
@@ -17,6 +17,18 @@ from evertree.kernels.pairs import (
 )
 from evertree.linkages import Average, Complete, Minimax, Single
 
+
+@inline
+def collect_both(tree, a, c):
+    """Fill ``pairs.rows`` with the members of the one node that has fewer, ``pairs.others`` with those of the other."""
+    n_rows = collect_rows(tree, a, tree.pairs.rows)
+    n_others = collect_rows(tree, c, tree.pairs.others)
+    if n_rows > n_others:
+        n_rows = collect_rows(tree, c, tree.pairs.rows)
+        n_others = collect_rows(tree, a, tree.pairs.others)
+    return n_rows, n_others
+
+
 # Each of these compares nodes `a` and `c`: it goes on from the row `start` with the value so far, which is
 # NOTHING_YET at the beginning. It returns the linkage if that is below `floor`, otherwise a value from `floor` up to
 # the linkage; whether it is the linkage; and the next row, which is -1 when it is done.
@@ -26,20 +38,16 @@ NOTHING_YET = -1.0
 
 def _single(linkage, tree, a, c, floor, start, value):
     pairs = tree.pairs
-    rows = pairs.rows[: collect_rows(tree, a, pairs.rows)]
-    others = pairs.others[: collect_rows(tree, c, pairs.others)]
-    if rows.size > others.size:
-        rows, others = others, rows
+    n_rows, n_others = collect_both(tree, a, c)
+    rows, others = pairs.rows[:n_rows], pairs.others[:n_others]
     value, row = nearest(pairs, rows, others, start, floor if value == NOTHING_YET else value)
     return value, value < floor, (row if row < rows.size else -1)
 
 
 def _complete(linkage, tree, a, c, floor, start, value):
     pairs = tree.pairs
-    rows = pairs.rows[: collect_rows(tree, a, pairs.rows)]
-    others = pairs.others[: collect_rows(tree, c, pairs.others)]
-    if rows.size > others.size:
-        rows, others = others, rows
+    n_rows, n_others = collect_both(tree, a, c)
+    rows, others = pairs.rows[:n_rows], pairs.others[:n_others]
     value, row = farthest(pairs, rows, others, start, max(value, 0.0), floor)
     is_done = value >= floor or row == rows.size
     return value, value < floor, (-1 if is_done else row)
@@ -47,10 +55,8 @@ def _complete(linkage, tree, a, c, floor, start, value):
 
 def _average(linkage, tree, a, c, floor, start, value):
     pairs = tree.pairs
-    rows = pairs.rows[: collect_rows(tree, a, pairs.rows)]
-    others = pairs.others[: collect_rows(tree, c, pairs.others)]
-    if rows.size > others.size:
-        rows, others = others, rows
+    n_rows, n_others = collect_both(tree, a, c)
+    rows, others = pairs.rows[:n_rows], pairs.others[:n_others]
     total, row = weighted_sum(tree, rows, others, start, max(value, 0.0))
     if row < rows.size:
         return total, False, row

@@ -37,9 +37,10 @@ def refresh_path(tree, work, u):
 
 @kernel
 def detach_leaves_of_pairs(tree, work, linkage, leaves):
-    """Take `leaves` out of a tree of pairs one by one. O(n) for each, O(n m) for average and minimax linkage.
+    """Take `leaves` out of a tree of pairs one by one. O(n m) for each, and more where a height has to be found anew.
 
-    The leaves themselves stay allocated.
+    That is where a point was decisive for it, and for minimax linkage always: then the pairs of the node are compared,
+    as far as bounds do not decide. The leaves themselves stay allocated.
     """
     for i in leaves:
         let_go(linkage, tree, work, i)

@@ -9,7 +9,10 @@ from evertree.kernels.compile import kernel
 
 @kernel
 def find_violations(tree, linkage, found):
-    """Fill `found` with the nodes at which homogeneity is violated; return how many there are. O(n m)."""
+    """Fill `found` with the nodes at which homogeneity is violated; return how many there are.
+
+    O(n m) with statistics; O(n² m) at most for pairs.
+    """
     count = 0
     for row in range(tree.state[INNER_TOP]):
         v = 2 * row + 1

@@ -170,7 +170,7 @@ class LiveTree(ABC):
 
     @abstractmethod
     def for_scanning(self) -> MeanTree | PairTree:
-        """The tree for kernels that check all of it and rely on nothing that was found out before."""
+        """The tree for kernels that check all of it, and take nothing but its heights as known."""
 
     @abstractmethod
     def copy(self) -> LiveTree:
