@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist, squareform
 import evertree as et
 import naive
 from evertree import Hierarchy, kernels, quality
-from evertree.columns import EVALUATED, LOOKED_AT, N_PIVOTS, NULL, PAUSE_AT, PAUSED_NODE
+from evertree.columns import EVALUATED, LOOKED_AT, MOVES, MOVES_BEFORE, N_PIVOTS, NULL, PAUSE_AT, PAUSED_NODE
 from evertree.incoming import receive
 from evertree.metrics import METRICS
 from evertree.tree import invariants
@@ -214,6 +214,41 @@ def test_a_check_can_pause_and_go_on(rng, linkage):
     assert_valid_and_homogeneous(pieces)
     np.testing.assert_allclose(pieces.linkage_matrix(), whole.linkage_matrix(), rtol=1e-12)
     assert pieces.n_moves == whole.n_moves
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+def test_reading_while_a_check_has_paused(linkage):
+    """With all dissimilarities equal every tree is homogeneous, whatever a paused check has come to."""
+    h = Hierarchy.random(np.ones((150, 150)) - np.eye(150), linkage, "precomputed")
+    n_paused = 0
+    while h._live.n_pending:
+        h._live.homogenise(16)
+        n_paused += h._live.tree.pairs.state[PAUSED_NODE] != NULL
+        assert h.is_homogeneous()
+        assert h.copy().is_homogeneous()
+    assert n_paused > 0 or linkage == "single"
+
+
+def test_centers_are_members(rng):
+    """Of minimax linkage, after points have gone."""
+    for _ in range(60):
+        h = Hierarchy("minimax")
+        h.insert(rng.integers(0, 20, size=(8, 2)) * 1.0)
+        for _ in range(12):
+            (key,) = h.insert(rng.integers(0, 20, size=(1, 2)) * 1.0)
+            h.remove([key if rng.random() < 0.7 else h.keys()[0]])
+            assert_valid_and_homogeneous(h)
+            assert all(found in h.members(node) for node, found in h.prototypes().items())
+
+
+@pytest.mark.slow
+def test_the_guard_counts_anew_for_another_linkage(rng):
+    h = Hierarchy()
+    h.insert(rng.normal(size=(8, 1)))
+    h._live.work.state[[MOVES, MOVES_BEFORE]] = 10**9
+    report = h.set_linkage("complete")
+    assert report.homogeneous
+    assert report.stopped_by == "homogeneous"
 
 
 def test_an_edit_while_a_check_has_paused(rng):

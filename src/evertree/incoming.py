@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.errors import DataError, DimensionError, NotFiniteError, NotNumericError, ParameterError
+from evertree.errors import DataError, DimensionError, MagnitudeError, NotFiniteError, NotNumericError, ParameterError
 from evertree.inputs import as_dissimilarities, as_points
+from evertree.metrics import LARGEST
 from evertree.scheme import DISSIMILARITIES, OBJECTS, Scheme
 from evertree.tree import Incoming, LiveTree
 
@@ -149,15 +150,16 @@ def evaluated(metric: Any, new: Any, old: Any, progress: Progress | None) -> NDA
 
 
 def _check_values(metric: Any, matrix: NDArray[np.float64], n_old: int) -> None:
-    bad = ~((matrix >= 0) & (matrix <= np.finfo(np.float64).max))
+    bad = ~((matrix >= 0) & (matrix <= LARGEST))
     if bad.any():
         a, b = np.argwhere(bad)[0]
         other = f"live point {b}" if b < n_old else f"point {b - n_old} of X"
         name = getattr(metric, "__name__", "the metric")
-        error = DataError if matrix[a, b] < 0 else NotFiniteError
+        kinds: list[type[DataError]] = [DataError, MagnitudeError, NotFiniteError]
+        error = kinds[0 if matrix[a, b] < 0 else 1 if np.isfinite(matrix[a, b]) else 2]
         raise error(
-            f"metric must give finite numbers that are not negative; {name} gave {matrix[a, b]} for point {a} of X and "
-            f"{other}"
+            f"metric must give finite numbers that are not negative and at most {LARGEST:.3g}; {name} gave "
+            f"{matrix[a, b]} for point {a} of X and {other}"
         )
 
 
@@ -172,7 +174,7 @@ def _evaluate_each(metric: Any, new: Any, old: Any, matrix: NDArray[np.float64],
                 raise NotNumericError(f"metric must give numbers; it gave {value!r}")
             try:
                 matrix[a, b] = float(value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise NotNumericError(f"metric must give numbers; it gave {value!r}") from None
             if progress is not None and time.perf_counter() - last >= _PROGRESS_EVERY:
                 progress(done + b + 1, total)

@@ -235,7 +235,7 @@ def let_go(linkage, tree, work, i):
     s = detach(tree, i)
     w = tree.parent[s]
     if w != NULL and is_exact:
-        tree.height[w], tree.error[w] = value, error
+        tree.height[w], tree.error[w], tree.center[w] = value, error, NULL
     forget_cross(tree, s)
     push(work, s)
     push(work, sibling(tree, s))

@@ -22,6 +22,9 @@ FIRST = 8
 #: How far rounding may move a bound, as a share of the distances that it comes from.
 ROUNDING = 1e-11
 
+#: How far it may move a distance whose square is so small that it has lost digits.
+VANISHING = 1e-160
+
 
 @inline
 def evaluate(pairs, i, rows, out):
@@ -44,9 +47,9 @@ def bounds(pairs, i, j):
     lower, upper = 0.0, np.inf
     for k in range(pairs.state[N_PIVOTS]):
         p, q = pairs.pivot[i, k], pairs.pivot[j, k]
-        lower = max(lower, abs(p - q) - ROUNDING * (p + q))
+        lower = max(lower, abs(p - q) - ROUNDING * (p + q) - VANISHING)
         upper = min(upper, p + q)
-    upper += ROUNDING * upper
+    upper += ROUNDING * upper + VANISHING
     if pairs.state[TRIANGLE] == SQUARE_ROOT:
         return lower * lower * (1.0 - ROUNDING), upper * upper * (1.0 + ROUNDING)
     return lower, upper
@@ -197,7 +200,8 @@ def least_radius(pairs, i):
     lower = 0.0
     for k in range(pairs.state[N_PIVOTS]):
         p = pairs.pivot[i, k]
-        lower = max(lower, p - pairs.span[0, k] - ROUNDING * p, pairs.span[1, k] * (1.0 - ROUNDING) - p)
+        slack = ROUNDING * (p + pairs.span[1, k]) + VANISHING
+        lower = max(lower, p - pairs.span[0, k] - slack, pairs.span[1, k] - p - slack)
     return lower * lower * (1.0 - ROUNDING) if pairs.state[TRIANGLE] == SQUARE_ROOT else lower
 
 

@@ -314,6 +314,7 @@ class PairLiveTree(LiveTree):
             state[PAUSED_NODE] = NULL
         else:
             state[:] = old.state
+            state[PAUSED_NODE] = NULL  # whoever goes on from here starts it anew
             both = min(rows, len(old.pivot))
             pivots[:], pivot[:both] = old.pivots, old.pivot[:both]
         state[PAUSE_AT] = UNLIMITED

@@ -16,6 +16,7 @@ from evertree.columns import (
     INNER_TOP,
     LEAF_TOP,
     MOVES,
+    MOVES_BEFORE,
     N_POINTS,
     NULL,
     PENDING,
@@ -301,8 +302,8 @@ class LiveTree(ABC):
         for name in SHAPE:
             getattr(self.tree, name)[:used] = getattr(other.tree, name)[:used]
         self.tree.state[:] = other.tree.state
-        for entry in (CHECKS, MOVES):
-            self.work.state[entry] = other.work.state[entry]
+        self.work.state[CHECKS] = other.work.state[CHECKS]
+        self.work.state[[MOVES, MOVES_BEFORE]] = other.work.state[MOVES]
         self.fill(leaves, incoming, other.tree.size[leaves], other.tree.birth[leaves], leaves)
         self.rebuild()
 
