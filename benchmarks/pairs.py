@@ -1,6 +1,6 @@
 """Single, complete, average and minimax linkage on Euclidean distances, beside batch clustering in the same run.
 
-Run it with ``make bench-pairs``, or ``python -m benchmarks.pairs --quick`` for a look in two minutes. Uniform points in
+Run it with ``make bench-pairs``, or ``python -m benchmarks.pairs --quick`` for a look in half a minute. Uniform points in
 the unit cube, which have no clusters: the hardest case, as all heights are close to each other. Nothing is asserted.
 """
 
@@ -97,13 +97,15 @@ def moves_from_random_trees(sizes: list[int]) -> None:
 
 
 def main() -> None:
-    """Run all of it, or with --quick what takes two minutes."""
+    """Run all of it, or with --quick what takes half a minute."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="up to 2,000 points only")
-    quick = parser.parse_args().quick
+    parser.add_argument("--most", type=int, default=20_000, help="the largest number of points")
+    options = parser.parse_args()
+    most = 2_000 if options.quick else options.most
     print(f"evertree {et.__version__}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.2f}")
-    building([1_000, 2_000] if quick else [1_000, 2_000, 10_000, 20_000], 2_000 if quick else 10_000)
-    moves_from_random_trees([100, 400, 800] if quick else [100, 400, 800, 1_600])
+    building([n for n in (1_000, 2_000, 10_000, 20_000) if n <= most], 10_000)
+    moves_from_random_trees([100, 400, 800] if options.quick else [100, 400, 800, 1_600])
     print(f"\nload at the end {os.getloadavg()[0]:.2f}")
 
 
