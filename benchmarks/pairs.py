@@ -1,7 +1,7 @@
 """Single, complete, average and minimax linkage on Euclidean distances, beside batch clustering in the same run.
 
-Run it with ``make bench-pairs``, or ``python -m benchmarks.pairs --quick`` for a look in half a minute. Uniform points in
-the unit cube, which have no clusters: the hardest case, as all heights are close to each other. Nothing is asserted.
+Run it with ``make bench-pairs``, or ``python -m benchmarks.pairs --quick`` for a look in half a minute. Uniform points
+in the unit cube, which have no clusters: the hardest case, as all heights are close to each other. Nothing is asserted.
 """
 
 from __future__ import annotations
