@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import evertree
+
+# Where tests run in the background, Ctrl-C may be switched off.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 

@@ -146,7 +146,7 @@ def test_what_a_function_gives_must_be_a_dissimilarity():
     h.insert(WORDS[:3])
     before = fingerprint(h)
     for bad, error, message in (
-        (-1.0, errors.DataError, "not negative; .* gave -1.0 for point 0 of X and live point 0"),
+        (-1.0, errors.DataError, "not negative .* gave -1.0 for point 0 of X and live point 0"),
         (np.nan, errors.NotFiniteError, "must give finite numbers"),
         (1e200, errors.MagnitudeError, "and at most 1e"),
         (10**400, errors.NotNumericError, "metric must give numbers"),

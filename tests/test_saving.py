@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import zipfile
 from pathlib import Path
 
@@ -220,3 +221,17 @@ def test_options_of_a_file_are_checked(rng, path, change):
     rewritten(path, **change)
     with pytest.raises(CorruptFileError, match="is damaged"):
         et.load(path)
+
+
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_an_empty_hierarchy_can_be_copied_and_saved(rng, path, linkage, metric):
+    h = new(linkage, metric)
+    h.save(path)
+    for twin in (h.copy(), et.load(path), pickle.loads(pickle.dumps(h))):
+        twin.insert(rng.normal(size=(4, 2)))
+        assert_valid_and_homogeneous(twin)
+        twin.remove(twin.keys())
+        twin.save(path)
+        again = et.load(path)
+        again.insert(rng.normal(size=(4, 2)))
+        assert_valid_and_homogeneous(again)

@@ -16,7 +16,7 @@ from evertree.file_format import read, write
 from evertree.inputs import GOALS, as_choice, as_whole_number
 from evertree.keys import KeyTable
 from evertree.scheme import OBJECTS, Scheme
-from evertree.tree import LiveTree, MeanLiveTree, PairLiveTree, invariants
+from evertree.tree import LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
 
 
 def save(path: str | os.PathLike[str], live: LiveTree, keys: KeyTable, options: Mapping[str, Any]) -> None:
@@ -111,6 +111,8 @@ def _missing(name: str) -> Callable[..., Any]:
 
 def _tree_of(scheme: Scheme, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LiveTree:
     columns = {name.removeprefix("tree."): array for name, array in arrays.items() if name.startswith("tree.")}
+    if columns["parent"].size == 0:
+        return new_tree(scheme, None, np.dtype(np.float64))
     pending = arrays["work.pending"]
     stack = np.empty_like(columns["parent"])
     stack[: pending.size] = pending

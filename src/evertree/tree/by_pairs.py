@@ -255,6 +255,8 @@ class PairLiveTree(LiveTree):
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.is_blank:
+            return PairLiveTree, (self.scheme, self.n_columns, self.dtype)
         columns = {name: column for name, column in self.tree._asdict().items() if name != "pairs"}
         return self.of_columns, (self.scheme, self.n_columns, columns, self.work, self.x_in_use, self.kept)
 
