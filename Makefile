@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint bench bench-pairs lock clean help
+.PHONY: demo test lint bench bench-pairs bench-quality lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -12,6 +12,7 @@ help:
 	@echo "make lint    ruff, mypy and the import contract"
 	@echo "make bench   measure speed and memory beside other libraries"
 	@echo "make bench-pairs   the same for the linkages that compare pairs of points"
+	@echo "make bench-quality   measure how good the tree is beside other libraries"
 	@echo "make clean   remove what these commands made"
 	@echo "make lock    write constraints.txt anew from the newest packages"
 
@@ -33,6 +34,9 @@ bench: $(VENV)/bench
 
 bench-pairs: $(VENV)/bench
 	$(BIN)/python -m benchmarks.pairs
+
+bench-quality: $(VENV)/bench
+	$(BIN)/python -m benchmarks.quality
 
 # A stamp in .venv says what has been installed into it.
 $(VENV)/pip: constraints.txt

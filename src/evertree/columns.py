@@ -37,7 +37,18 @@ MOVES = 2  # moves made so far
 MOVES_BEFORE = 3  # as many had been made when the list was last empty
 QUOTA = 4  # after this many moves since then the guard makes the tolerance ten times wider, and so on
 GUARDED = 5  # how often the list became empty only because the guard had widened the tolerance
-N_WORK_STATE = 6
+DUE = 6  # how many nodes are due for a search
+CURSOR = 7  # the node at which the search for the next due node goes on
+SEARCHES = 8  # searches for a blocking pair made so far
+GRAFTS = 9  # grafts made so far
+GRAFTS_BEFORE = 10  # as many had been made when no node was last due
+GOAL = 11  # which moves are made: one of the following
+N_WORK_STATE = 12
+
+# Entries of `Worklist.state[GOAL]`.
+HOMOGENEOUS = 0  # the paper's, in any order
+STABLE = 1  # those that grafts do not undo
+STABLE_FROM_BELOW = 2  # the same, the lowest first
 
 # Bits of `Worklist.mark`.
 QUEUED = 1  # the node is on the stack
@@ -52,11 +63,12 @@ EVALUATED = 2  # dissimilarities evaluated so far
 LOOKED_AT = 3  # pairs considered so far, evaluated or not
 PAUSE_AT = 4  # a long comparison of clusters pauses when so many pairs have been considered
 PAUSED_NODE = 5  # the node at which one has paused, or NULL
-PAUSED_SIDE = 6  # the child that it compares: 0 or 1
+PAUSED_SIDE = 6  # the child that it compares: 0 or 1; 2 if the node itself is measured
 PAUSED_ROW = 7  # how far it has come
 UNBOUNDED = 8  # so many points will be measured without bounds, because they did not help
 EVALUATED_BEFORE = 9  # dissimilarities evaluated when the point at hand had been measured
-N_PAIRS_STATE = 10
+MEASURED = 10  # the node whose linkage to every other is in `lower`, or NULL
+N_PAIRS_STATE = 11
 
 # What obeys the triangle inequality: nothing that is known, the dissimilarity, or its root.
 NOTHING, ITSELF, SQUARE_ROOT = 0, 1, 2
@@ -77,10 +89,10 @@ GROUP = 16
 #: node costs one for all of them. Each column is a view.
 MEAN_NODE = np.dtype(
     {
-        "names": ["size", "variance", "birth", "parent", "left", "right", "mark"],
-        "formats": [np.float64, np.float64, np.int64, np.int32, np.int32, np.int32, np.uint8],
-        "offsets": [0, 8, 16, 24, 28, 32, 36],
-        "itemsize": 40,
+        "names": ["size", "variance", "height", "radius", "birth", "parent", "left", "right", "mark", "due"],
+        "formats": [*[np.float64] * 4, np.int64, *[np.int32] * 3, np.uint8, np.uint8],
+        "offsets": [0, 8, 16, 24, 32, 40, 44, 48, 52, 53],
+        "itemsize": 56,
     }
 )
 
@@ -88,10 +100,10 @@ PAIR_NODE = np.dtype(
     {
         "names": [
             *("size", "height", "cross_left", "cross_right", "birth"),
-            *("parent", "left", "right", "center", "mark", "exact", "error", "error_left", "error_right"),
+            *("parent", "left", "right", "center", "mark", "exact", "due", "error", "error_left", "error_right"),
         ],
-        "formats": [*[np.float64] * 4, np.int64, *[np.int32] * 4, np.uint8, np.uint8, *[np.float32] * 3],
-        "offsets": [0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 57, 60, 64, 68],
+        "formats": [*[np.float64] * 4, np.int64, *[np.int32] * 4, *[np.uint8] * 3, *[np.float32] * 3],
+        "offsets": [0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 57, 58, 60, 64, 68],
         "itemsize": 72,
     }
 )
@@ -107,6 +119,8 @@ class MeanTree(NamedTuple):
     size: NDArray[np.float64]  # (capacity,) sum of the members' weights
     state: NDArray[np.int64]  # (N_TREE_STATE,)
     variance: NDArray[np.float64]  # (capacity,) mean squared distance from the mean (`eq.variance`)
+    height: NDArray[np.float64]  # (capacity,) ζ between the children, 0 for a leaf
+    radius: NDArray[np.float64]  # (capacity,) no member is farther from the mean: a bound
     mean: NDArray[Any]  # (capacity, n_columns) in the type of the data (`eq.centroid`)
 
 
@@ -163,7 +177,60 @@ class Worklist(NamedTuple):
 
     stack: NDArray[np.int32]  # (capacity,) each node stands in it at most once
     mark: NDArray[np.uint8]  # (capacity,) bits QUEUED, STALE and WAITS
+    due: NDArray[np.uint8]  # (capacity,) whether a blocking pair may have arisen with the node since it was searched
     state: NDArray[np.int64]  # (N_WORK_STATE,)
+
+
+#: Neighbours that are kept of each point.
+N_NEAR = 16
+
+# Entries of `Search.state`.
+STAMP = 0  # the number of the last search
+IS_EXACT = 1  # whether searches are exhaustive
+FRESH = 2  # how many steps are left to do for the lists of neighbours: the sum of `Search.fresh`
+FRESH_ROW = 3  # the row at which they go on
+NEXT_NODE = 4  # the node to search next, or NULL
+N_SEARCH_STATE = 5
+
+# Entries of `Search.bound`.
+HIGH = 0  # from nodes of this height on the search is exhaustive, because few nodes are higher
+LIGHTEST = 1  # no point weighs less
+N_BOUNDS = 2
+
+# `Search.fresh` of a row: how many steps its list of neighbours is from being good.
+TO_FIND = 3  # it is empty
+TO_EXCHANGE = 2  # it holds what was met when the point was inserted: twice, neighbours of neighbours are to be asked
+
+
+class Search(NamedTuple):
+    """What searches for blocking pairs keep: the nearest neighbours of every point, and room to work in."""
+
+    near: NDArray[np.int32]  # (n_rows, N_NEAR) leaves that are near to each leaf, the nearest first; NULL for none
+    near_value: NDArray[np.float32]  # (n_rows, N_NEAR) how far they are, infinite for none
+    fresh: NDArray[np.uint8]  # (n_rows,) how many steps its list is from being good
+    seen: NDArray[np.int32]  # (capacity,) the last search that came by each node
+    front: NDArray[np.int32]  # (2, width) the nodes of a level at which a descent is, and those of the next
+    front_value: NDArray[np.float64]  # (2, width) how far they are
+    stack: NDArray[np.int32]  # (capacity,) nodes to visit
+    bound: NDArray[np.float64]  # (N_BOUNDS,)
+    state: NDArray[np.int64]  # (N_SEARCH_STATE,)
+
+
+def new_search(rows: int, width: int) -> Search:
+    """Empty lists for so many rows, and room for a descent of some width."""
+    state = np.zeros(N_SEARCH_STATE, np.int64)
+    state[NEXT_NODE] = NULL
+    return Search(
+        near=np.full((rows, N_NEAR), NULL, np.int32),
+        near_value=np.full((rows, N_NEAR), np.inf, np.float32),
+        fresh=np.zeros(rows, np.uint8),
+        seen=np.zeros(2 * rows, np.int32),
+        front=np.empty((2, width), np.int32),
+        front_value=np.empty((2, width)),
+        stack=np.empty(2 * rows, np.int32),
+        bound=np.zeros(N_BOUNDS),
+        state=state,
+    )
 
 
 def new_node_columns(capacity: int, node: np.dtype[Any]) -> tuple[dict[str, NDArray[Any]], Worklist]:
@@ -176,5 +243,5 @@ def new_node_columns(capacity: int, node: np.dtype[Any]) -> tuple[dict[str, NDAr
     columns: dict[str, NDArray[Any]] = {name: records[name] for name in node.names or ()}
     columns["state"] = np.zeros(N_TREE_STATE, np.int64)
     columns["state"][[ROOT, FREE_LEAF, FREE_INNER]] = NULL
-    mark = columns.pop("mark")
-    return columns, Worklist(np.empty(capacity, np.int32), mark, np.zeros(N_WORK_STATE, np.int64))
+    mark, due = columns.pop("mark"), columns.pop("due")
+    return columns, Worklist(np.empty(capacity, np.int32), mark, due, np.zeros(N_WORK_STATE, np.int64))

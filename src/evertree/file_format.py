@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from evertree.errors import CorruptFileError, EvertreeError, FileFormatError, NewerFormatError
 
 #: Written into every file. It grows when a reader of an older version could not understand the file.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 _FORMAT = "evertree hierarchy"
 

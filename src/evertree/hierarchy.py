@@ -14,12 +14,12 @@ from evertree import refinement, saving
 from evertree.atomic import Uninterrupted, one_at_a_time
 from evertree.errors import DimensionError, ParameterError
 from evertree.incoming import Progress, receive, receive_again, receive_changed
-from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_weights, as_whole_number
+from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_weights, as_whole_number, as_width
 from evertree.keys import KeyTable
 from evertree.reader import HierarchyReader
 from evertree.refinement import Report
 from evertree.scheme import DISSIMILARITIES, Scheme
-from evertree.tree import Incoming, LiveTree, new_tree, starting
+from evertree.tree import Aim, Incoming, LiveTree, new_tree, starting
 
 #: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
 _UNDOABLE = 10_000
@@ -93,15 +93,16 @@ class Hierarchy(HierarchyReader):
         metric: str | Callable[..., Any] = "euclidean",
         *,
         metric_params: Mapping[str, Any] | None = None,
-        goal: str = "homogeneous",
+        goal: str = "stable",
+        search_width: int | None = 4,
         seed: int = 0,
     ) -> None:
-        self._goal = as_choice("goal", goal, GOALS)
+        aim = Aim(as_choice("goal", goal, GOALS), as_width(search_width))
         self._seed = as_whole_number("seed", seed)
         self._lock = threading.RLock()
         self._n_edits = 0
         self._keys = KeyTable()
-        self._live = new_tree(Scheme(linkage, metric, metric_params), None, np.dtype(np.float64))
+        self._live = new_tree(Scheme(linkage, metric, metric_params), aim, None, np.dtype(np.float64))
 
     @classmethod
     def random(
@@ -237,8 +238,9 @@ class Hierarchy(HierarchyReader):
             )
             for start in range(0, leaves.size, _PART):
                 live.insert(leaves[start : start + _PART])
+                leaves = self._reorder(live, leaves)
                 if held.should_stop and before is not None:
-                    self._live = before
+                    self._live, self._keys = before
                     return []  # Ctrl-C is raised where the block ends
             self._live = live
             self._n_edits += 1
@@ -356,8 +358,8 @@ class Hierarchy(HierarchyReader):
         """
         budget = as_seconds(seconds)
         max_moves = None if moves is None else as_whole_number("moves", moves)
-        as_choice("until", self.goal if until is None else until, GOALS)
-        return refinement.run(self._live, budget, max_moves, _checked_progress(progress))
+        goal = as_choice("until", self.goal if until is None else until, GOALS)
+        return refinement.run(self._live, goal, budget, max_moves, _checked_progress(progress))
 
     @one_at_a_time
     def set_linkage(
@@ -429,7 +431,7 @@ class Hierarchy(HierarchyReader):
         >>> len(h), len(twin)
         (1, 2)
         """
-        return self._assembled(self.goal, self.seed, self._live.copy(), self._keys.copy())
+        return self._assembled(self.seed, self._live.copy(), self._keys.copy())
 
     @one_at_a_time
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -445,7 +447,7 @@ class Hierarchy(HierarchyReader):
         >>> et.load("tree.evertree").keys()
         ['a', 'b']
         """
-        saving.save(path, self._live, self._keys, {"goal": self.goal, "seed": self.seed})
+        saving.save(path, self._live, self._keys, {"goal": self.goal, "search_width": self.search_width, "seed": self.seed})
 
     def __repr__(self) -> str:
         content = "empty"
@@ -456,18 +458,18 @@ class Hierarchy(HierarchyReader):
         return f"Hierarchy(linkage={self.linkage!r}, metric={self._live.scheme.metric_name}): {content}"
 
     @classmethod
-    def _assembled(cls, goal: str, seed: int, live: LiveTree, keys: KeyTable) -> Hierarchy:
+    def _assembled(cls, seed: int, live: LiveTree, keys: KeyTable) -> Hierarchy:
         h = cls.__new__(cls)
         h._lock = threading.RLock()
         h._n_edits = 0
-        h._goal, h._seed, h._live, h._keys = goal, seed, live, keys
+        h._seed, h._live, h._keys = seed, live, keys
         return h
 
     def __copy__(self) -> Hierarchy:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self)._assembled, (self._goal, self._seed, self._live, self._keys)
+        return type(self)._assembled, (self._seed, self._live, self._keys)
 
     def _new_keys(self, keys: Any, count: int) -> list[Hashable] | None:
         if keys is None:
@@ -502,19 +504,27 @@ class Hierarchy(HierarchyReader):
                 "read it, but not edit it"
             )
 
-    def _undo_copy(self, count: int) -> LiveTree | None:
-        """The tree as it is, where a batch is so large that a copy costs little beside it."""
-        return self._live.copy() if count >= max(len(self), _UNDOABLE) else None
+    def _undo_copy(self, count: int) -> tuple[LiveTree, KeyTable] | None:
+        """Tree and keys as they are, where a batch is so large that a copy costs little beside it."""
+        return (self._live.copy(), self._keys.copy()) if count >= max(len(self), _UNDOABLE) else None
 
     def _live_for(self, incoming: Incoming) -> LiveTree:
         """The tree, with room for new points; the first ones decide on the columns and the type."""
         live = self._live
         if live.is_blank:
-            live = new_tree(live.scheme, incoming.n_columns, incoming.stored.dtype)
+            live = new_tree(live.scheme, live.aim, incoming.n_columns, incoming.stored.dtype)
             live.reserve(len(incoming))
             live.warm_up()
         live.reserve(len(incoming))
         return live
+
+    def _reorder(self, live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Number the nodes anew where that pays; return the new numbers of some leaves."""
+        place = live.reorder()
+        if place is None:
+            return leaves
+        self._keys.relocate(place)
+        return place[leaves]
 
     def _next_births(self, count: int) -> NDArray[np.int64]:
         return np.arange(self._keys.next_birth, self._keys.next_birth + count)
@@ -548,7 +558,7 @@ class Hierarchy(HierarchyReader):
         if len(self) == 0:
             if X is not None and len(X):
                 raise DimensionError(f"X must be None for an empty hierarchy; it has {len(X)} points")
-            self._live = new_tree(scheme, None, old.dtype)
+            self._live = new_tree(scheme, old.aim, None, old.dtype)
             return self.refine()
         if X is None and DISSIMILARITIES in (scheme.holds, old.scheme.holds) and scheme.holds != old.scheme.holds:
             what = "the matrix of dissimilarities" if scheme.holds == DISSIMILARITIES else "the points"
@@ -567,7 +577,7 @@ class Hierarchy(HierarchyReader):
 
             incoming = receive(scheme, old.points(leaves) if X is None else X, check=check)
             self._refuse_edits_since(n_edits)
-        live = new_tree(scheme, incoming.n_columns, incoming.stored.dtype)
+        live = new_tree(scheme, old.aim, incoming.n_columns, incoming.stored.dtype)
         live.check_range(incoming, old.tree.size[leaves])
         with Uninterrupted():
             live.adopt(old, leaves, incoming)
@@ -614,4 +624,4 @@ def load(path: str | os.PathLike[str], metric: Callable[..., Any] | None = None)
     Hierarchy(linkage='ward', metric='euclidean'): 2 points, 1 column of float64
     """
     live, keys, options = saving.load(path, metric)
-    return Hierarchy._assembled(options["goal"], options["seed"], live, keys)
+    return Hierarchy._assembled(options["seed"], live, keys)

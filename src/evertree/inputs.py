@@ -27,7 +27,7 @@ from evertree.errors import (
 from evertree.metrics import LARGEST, largest_value
 
 #: What a tree can be after every edit.
-GOALS = ("homogeneous",)
+GOALS = ("stable", "homogeneous")
 
 #: Weights above this, or below its inverse, are refused, so that their sums and products stay finite.
 LARGEST_WEIGHT = 1e100
@@ -163,6 +163,15 @@ def as_whole_number(name: str, value: Any) -> int:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 0:
         raise ParameterError(f"{name} must be a non-negative integer; it is {value!r}")
     return int(value)
+
+
+def as_width(search_width: Any) -> int | None:
+    """How many nodes a search keeps, None for all."""
+    if search_width is None:
+        return None
+    if not isinstance(search_width, numbers.Integral) or isinstance(search_width, bool) or search_width < 1:
+        raise ParameterError(f"search_width must be a positive integer, or None for all nodes; it is {search_width!r}")
+    return int(search_width)
 
 
 def as_choice(name: str, value: Any, choices: Sequence[str]) -> str:

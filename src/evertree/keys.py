@@ -118,6 +118,14 @@ class KeyTable:
         if self._n_slots > 2 * self._n_live + 16:
             self._keep_live()
 
+    def relocate(self, place: NDArray[np.int32]) -> None:
+        """Follow leaves that have new numbers: ``place[leaf]`` is that of each."""
+        if self._leaf_of is not None and self._key_of is not None:
+            self._leaf_of = {key: int(place[leaf]) for key, leaf in self._leaf_of.items()}
+            self._key_of = {leaf: key for key, leaf in self._leaf_of.items()}
+        leaves = self._leaves[: self._n_slots]
+        leaves[leaves != NULL] = place[leaves[leaves != NULL]]
+
     @classmethod
     def assembled(
         cls, keys: Sequence[Hashable], leaves: NDArray[np.int32], is_numbered: bool, next_birth: int, next_number: int

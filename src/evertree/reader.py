@@ -19,7 +19,6 @@ from evertree.tree import LiveTree, invariants, views
 class HierarchyReader:
     """What can be read from a hierarchy. Nodes are numbers, valid until the next edit or ``refine``."""
 
-    _goal: str
     _seed: int
     _live: LiveTree
     _keys: KeyTable
@@ -66,9 +65,20 @@ class HierarchyReader:
         Examples
         --------
         >>> et.Hierarchy().goal
-        'homogeneous'
+        'stable'
         """
-        return self._goal
+        return self._live.aim.goal
+
+    @property
+    def search_width(self) -> int | None:
+        """How many nodes a search for blocking pairs keeps on each level; None if it is exhaustive.
+
+        Examples
+        --------
+        >>> et.Hierarchy().search_width
+        4
+        """
+        return self._live.aim.search_width
 
     @property
     def seed(self) -> int:

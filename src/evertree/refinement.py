@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evertree.columns import UNLIMITED
 from evertree.tree import LiveTree
 
@@ -25,20 +28,28 @@ class Report:
     checks : int
         Nodes at which homogeneity was checked.
     grafts : int
-        Subtrees cut off and attached elsewhere: none, as the goal ``"homogeneous"`` takes moves only.
+        Subtrees cut off and attached elsewhere, each to resolve a blocking pair.
+    searches : int
+        Nodes for which a blocking pair was searched.
     dissimilarities : int
         Dissimilarities evaluated.
     seconds : float
         Time taken.
     pending : int
         Nodes that are still to be checked.
+    due : int
+        Nodes for which a blocking pair is still to be searched.
+    quality : float
+        An estimate of the share of nodes with which nothing is wrong: of those pending or due, as many are taken to
+        need a move or a graft as did of late. 1 at the end. `Hierarchy.instability` measures it.
     homogeneous : bool
-        Whether the tree is known to be homogeneous: no checks are left.
+        Whether the tree is known to be homogeneous: no checks are left. A stable Ward tree need not be.
     stable : bool
-        Whether the tree is known to be stable: never, as this is not looked for with the goal ``"homogeneous"``.
+        Whether no blocking pair was found: by searches of the hierarchy's width, so that with ``search_width=None``
+        there is none.
     stopped_by : str or None
-        ``"homogeneous"``, ``"moves"`` or ``"seconds"``; ``"guard"`` if rounding made moves go round in circles, so
-        that the tolerance had to be widened; None while the refinement is still going on.
+        ``"stable"``, ``"homogeneous"``, ``"moves"`` or ``"seconds"``; ``"guard"`` if rounding made the tree go round in
+        circles, so that the tolerance had to be widened; None while the refinement is still going on.
 
     Examples
     --------
@@ -47,60 +58,113 @@ class Report:
     >>> h.refine(moves=3).stopped_by
     'moves'
     >>> h.refine()
-    Report(moves=..., checks=..., seconds=..., pending=0, homogeneous=True, stopped_by='homogeneous', ...)
+    Report(moves=..., grafts=..., stopped_by='stable', stable=True, ...)
     """
 
     moves: int
-    checks: int
+    grafts: int
     seconds: float
-    pending: int
-    homogeneous: bool
     stopped_by: str | None
-    dissimilarities: int = 0
-    grafts: int = 0
-    stable: bool = False
+    stable: bool
+    homogeneous: bool
+    quality: float
+    pending: int
+    due: int
+    checks: int
+    searches: int
+    dissimilarities: int
+
+
+class _Rate:
+    """How often something that is tried succeeds, of late."""
+
+    def __init__(self) -> None:
+        self._tries, self._hits = 0.0, 0.0
+
+    def note(self, tries: int, hits: int) -> None:
+        self._tries, self._hits = 0.8 * self._tries + tries, 0.8 * self._hits + hits
+
+    @property
+    def value(self) -> float:
+        return self._hits / self._tries if self._tries else 1.0
 
 
 def run(
-    live: LiveTree, seconds: float | None, max_moves: int | None, progress: Callable[[Report], object] | None
+    live: LiveTree,
+    until: str,
+    seconds: float | None,
+    max_moves: int | None,
+    progress: Callable[[Report], object] | None,
 ) -> Report:
-    """Refine until the tree is homogeneous or a budget is spent.
+    """Refine until the tree is homogeneous, or stable, or a budget is spent.
 
     Between two calls of the kernel the tree is valid: Ctrl-C and errors of `progress` may come there.
     """
+    live.move_towards(until)
+    try:
+        return _run(live, until == "stable", seconds, max_moves, progress)
+    finally:
+        live.move_towards(live.aim.goal)
+
+
+def _run(
+    live: LiveTree,
+    to_stable: bool,
+    seconds: float | None,
+    max_moves: int | None,
+    progress: Callable[[Report], object] | None,
+) -> Report:
     start = last_call = time.perf_counter()
     if live.n_pending == 0 and live.n_guarded:
         live.rebuild()  # the guard stopped an earlier run: try again
-    checks_before, moves_before, evaluated_before = live.n_checks, live.n_moves, live.n_evaluated
-    n_checks = 256  # in a slice; it adapts to the speed of the machine and the number of columns
+    if to_stable:
+        live.prepare_search()
+    step = live.stabilise if to_stable else live.homogenise
+    goal = "stable" if to_stable else "homogeneous"
+    before = _counts(live)
+    moved, grafted = _Rate(), _Rate()
+    n_steps = 1 if to_stable else 256  # in a slice; it adapts to the speed of the machine and the number of columns
 
     def report(stopped_by: str | None) -> Report:
+        done = _counts(live) - before
+        is_done = live.n_pending == 0 and live.n_guarded == 0
+        n_nodes = max(2 * live.n_points - 1, 1)
+        blocked = live.n_pending * moved.value + (live.n_due * grafted.value if to_stable else 0.0)
         return Report(
-            moves=live.n_moves - moves_before,
-            checks=live.n_checks - checks_before,
+            moves=int(done[_MOVES]),
+            checks=int(done[_CHECKS]),
+            grafts=int(done[_GRAFTS]),
+            searches=int(done[_SEARCHES]),
+            dissimilarities=int(done[_EVALUATED]),
             seconds=time.perf_counter() - start,
             pending=live.n_pending,
-            homogeneous=live.n_pending == 0 and live.n_guarded == 0,
-            dissimilarities=live.n_evaluated - evaluated_before,
-            stopped_by="guard" if stopped_by == "homogeneous" and live.n_guarded else stopped_by,
+            due=live.n_due if to_stable else 0,
+            quality=1.0 - min(blocked / n_nodes, 1.0),
+            homogeneous=is_done and (not to_stable or live.scheme.linkage.strongly_reducible),
+            stable=to_stable and is_done and live.n_due == 0,
+            stopped_by="guard" if stopped_by == goal and live.n_guarded else stopped_by,
         )
 
     stopped_by = None
     while stopped_by is None:
         began = time.perf_counter()
+        counts = _counts(live)
         moves_left = UNLIMITED
         if max_moves is not None:
-            moves_left = min(moves_left, max_moves + moves_before - live.n_moves)
-        if live.n_pending == 0:
-            stopped_by = "homogeneous"
+            moves_left = max_moves - int((counts - before)[[_MOVES, _GRAFTS]].sum())
+        if live.n_pending == 0 and not (to_stable and live.n_due):
+            stopped_by = goal
         elif seconds is not None and began - start >= seconds:
             stopped_by = "seconds"
         elif moves_left <= 0:
             stopped_by = "moves"
         else:
-            live.homogenise(n_checks, moves_left)
+            step(n_steps, moves_left)
             now = time.perf_counter()
-            n_checks = max(16, min(2 * n_checks, int(n_checks * _SLICE / max(now - began, 1e-7))))
+            new = _counts(live) - counts
+            moved.note(int(new[_CHECKS]), int(new[_MOVES]))
+            grafted.note(int(new[_SEARCHES]), int(new[_GRAFTS]))
+            n_steps = max(1, min(2 * n_steps, int(n_steps * _SLICE / max(now - began, 1e-7))))
             if progress is not None and now - last_call >= _PROGRESS_EVERY:
                 progress(report(None))
                 last_call = now
@@ -108,3 +172,11 @@ def run(
     if progress is not None:
         progress(final)
     return final
+
+
+_MOVES, _CHECKS, _GRAFTS, _SEARCHES, _EVALUATED = range(5)
+
+
+def _counts(live: LiveTree) -> NDArray[np.int64]:
+    """What has been done so far."""
+    return np.array([live.n_moves, live.n_checks, live.n_grafts, live.n_searches, live.n_evaluated])

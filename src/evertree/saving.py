@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.codec import decode_all, encode_all
-from evertree.columns import PENDING, MeanTree, Worklist
+from evertree.columns import N_WORK_STATE, PENDING, MeanTree, Search, Worklist, new_search
 from evertree.errors import CorruptFileError, EvertreeError, ParameterError
 from evertree.file_format import read, write
-from evertree.inputs import GOALS, as_choice, as_whole_number
+from evertree.inputs import GOALS, as_choice, as_whole_number, as_width
 from evertree.keys import KeyTable
 from evertree.scheme import OBJECTS, Scheme
-from evertree.tree import LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
+from evertree.tree import Aim, LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
 
 
 def save(path: str | os.PathLike[str], live: LiveTree, keys: KeyTable, options: Mapping[str, Any]) -> None:
@@ -42,7 +42,11 @@ def save(path: str | os.PathLike[str], live: LiveTree, keys: KeyTable, options: 
     arrays["tree.state"] = live.tree.state
     arrays["work.pending"] = live.work.stack[: live.work.state[PENDING]]
     arrays["work.mark"] = live.work.mark[:used]
+    arrays["work.due"] = live.work.due[:used]
     arrays["work.state"] = live.work.state
+    for name in ("near", "near_value", "fresh"):
+        arrays[f"search.{name}"] = getattr(live.search, name)[: used // 2]
+    arrays["search.state"] = live.search.state
     arrays["leaves"] = keys.leaves()
     if keys.is_numbered:
         arrays["numbers"] = np.array(keys.keys(), np.int64)
@@ -67,7 +71,7 @@ def load(
             f"{header.get('metric_name', header.get('metric'))}"
         )
     try:
-        live = _tree_of(_scheme_of(header, arrays, metric), header, arrays)
+        live = _tree_of(_scheme_of(header, arrays, metric), _aim_of(header), header, arrays)
         names = arrays["numbers"].tolist() if header["keys"] is None else decode_all(header["keys"])
         keys = KeyTable.assembled(
             names, arrays["leaves"], header["keys"] is None, header["next_birth"], header["next_number"]
@@ -80,7 +84,7 @@ def load(
             raise CorruptFileError("a point is younger than the next one")
         if not live.is_blank:
             live.warm_up()
-        options = {"goal": as_choice("goal", header["goal"], GOALS), "seed": as_whole_number("seed", header["seed"])}
+        options = {"seed": as_whole_number("seed", header["seed"])}
     except (EvertreeError, LookupError, TypeError, ValueError) as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
     return live, keys, options
@@ -97,6 +101,11 @@ def _scheme_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]], metric: 
     return Scheme(header["linkage"], header["metric"], params or None)
 
 
+def _aim_of(header: dict[str, Any]) -> Aim:
+    """A file of an older version has no search width."""
+    return Aim(as_choice("goal", header["goal"], GOALS), as_width(header.get("search_width", 4)))
+
+
 def _missing(name: str) -> Callable[..., Any]:
     """Stands for a function that is not in the file: the tree can be read, but not take in points."""
 
@@ -109,19 +118,40 @@ def _missing(name: str) -> Callable[..., Any]:
     return missing
 
 
-def _tree_of(scheme: Scheme, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LiveTree:
+def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LiveTree:
     columns = {name.removeprefix("tree."): array for name, array in arrays.items() if name.startswith("tree.")}
     if columns["parent"].size == 0:
-        return new_tree(scheme, None, np.dtype(np.float64))
-    pending = arrays["work.pending"]
-    stack = np.empty_like(columns["parent"])
-    stack[: pending.size] = pending
-    work = Worklist(stack, arrays["work.mark"], arrays["work.state"])
+        return new_tree(scheme, aim, None, np.dtype(np.float64))
+    work, search = _work_of(arrays, columns["parent"].size), _search_of(arrays)
     points = arrays.get("points")
     if scheme.has_statistics:
-        return MeanLiveTree.of_columns(scheme, MeanTree(**columns), work, points)
+        is_old = "height" not in columns
+        for name in ("height", "radius"):
+            columns.setdefault(name, np.zeros_like(columns["size"]))
+        live = MeanLiveTree.of_columns(scheme, aim, MeanTree(**columns), work, search, points)
+        if is_old:
+            live.find_heights()
+        return live
     if scheme.holds == OBJECTS and header["n_columns"] is None:
         points = np.empty(columns["parent"].size // 2, object)
         for leaf, point in zip(arrays["leaves"].tolist(), decode_all(header["points"]), strict=True):
             points[leaf >> 1] = point
-    return PairLiveTree.of_columns(scheme, header["n_columns"], columns, work, arrays["x"], points)
+    return PairLiveTree.of_columns(scheme, aim, header["n_columns"], columns, work, search, arrays["x"], points)
+
+
+def _work_of(arrays: dict[str, NDArray[Any]], size: int) -> Worklist:
+    """The worklist; an older version had a shorter state, and no node was due."""
+    pending, old = arrays["work.pending"], arrays["work.state"]
+    stack, state = np.empty(size, np.int32), np.zeros(N_WORK_STATE, np.int64)
+    stack[: pending.size] = pending
+    state[: old.size] = old
+    return Worklist(stack, arrays["work.mark"], arrays.get("work.due", np.zeros(size, np.uint8)), state)
+
+
+def _search_of(arrays: dict[str, NDArray[Any]]) -> Search:
+    """The lists of neighbours; an older version had none."""
+    search = new_search(0, 1)
+    if "search.near" not in arrays:
+        return search
+    search.state[:] = arrays["search.state"]
+    return search._replace(**{name: arrays[f"search.{name}"] for name in ("near", "near_value", "fresh")})

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from evertree.columns import MeanTree, PairTree
 from evertree.kernels.compile import choose
-from evertree.kernels.linkage_values import exceeds, linkage_value, nearer_child
+from evertree.kernels.linkage_values import exceeds, nearer_child
+from evertree.kernels.merge import merge_after_move
 from evertree.kernels.pair_check import check_pairs, update_pairs
-from evertree.kernels.statistics import merge_children
 from evertree.kernels.topology import sibling
 
 
 def _check_means(linkage, tree, tolerance, v):
-    return nearer_child(linkage, tree, tolerance, tree.left[v], tree.right[v], sibling(tree, v))
+    return nearer_child(linkage, tree, tolerance, v, sibling(tree, v))
 
 
 def _update_means(linkage, tree, v, near):
-    merge_children(tree, v)
+    merge_after_move(linkage, tree, v)
 
 
 def _is_inverted_by_means(linkage, tree, tolerance, v):
     a, b, c = tree.left[v], tree.right[v], sibling(tree, v)
-    height = linkage_value(linkage, tree, a, b)
-    height_of_parent = linkage_value(linkage, tree, v, c)
-    return exceeds(linkage, tree, tolerance, height, a, b, height_of_parent, v, c)
+    return exceeds(linkage, tree, tolerance, tree.height[v], a, b, tree.height[tree.parent[v]], v, c)
 
 
 def _is_inverted_by_pairs(linkage, tree, tolerance, v):

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from evertree.kernels.compile import kernel
-from evertree.kernels.linkage_values import average_value, linkage_value
+from evertree.kernels.linkage_values import average_value
 from evertree.kernels.pair_values import value_between
 from evertree.kernels.topology import is_leaf
-
-
-@kernel
-def find_heights(tree, linkage, nodes, height):
-    """Fill ``height[i]`` with ζ between the children of ``nodes[i]``; a leaf has height 0. O(m) for each."""
-    for i in range(nodes.size):
-        u = nodes[i]
-        height[i] = 0.0 if is_leaf(u) else linkage_value(linkage, tree, tree.left[u], tree.right[u])
 
 
 @kernel

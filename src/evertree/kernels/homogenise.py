@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from evertree.columns import CHECKS, GUARDED, MOVES, MOVES_BEFORE, NULL, PENDING, QUOTA
-from evertree.kernels.check import find_near, update_after_move
-from evertree.kernels.compile import inline, kernel
+from evertree.columns import (
+    CHECKS,
+    GOAL,
+    GUARDED,
+    HOMOGENEOUS,
+    MOVES,
+    MOVES_BEFORE,
+    NULL,
+    PENDING,
+    QUOTA,
+    STABLE_FROM_BELOW,
+)
+from evertree.kernels.check import find_near, is_inverted, update_after_move
+from evertree.kernels.compile import choose, inline, kernel
+from evertree.kernels.linkage_values import linkage_value
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.topology import sibling, swap_with_uncle
-from evertree.kernels.worklist import pop, push
+from evertree.kernels.worklist import pop, pop_lowest, push
+from evertree.linkages import Average, Complete, Minimax, Single, Ward
 
 
 @inline
@@ -19,6 +32,29 @@ def guarded_tolerance(linkage, work):
     """
     moves = work.state[MOVES] - work.state[MOVES_BEFORE]
     return linkage.tolerance * 10.0 ** (moves // work.state[QUOTA])
+
+
+def _may_always(linkage, tree, tolerance, v, near):
+    """Strongly reducible linkages: no move breaks a merge of batch clustering."""
+    return True
+
+
+def _may_move_ward(linkage, tree, tolerance, v, near):
+    """If `near` and the sibling are a blocking pair, or to break the higher child of a parent that is too low.
+
+    Ward is reducible, but not strongly: other moves may break a merge of batch clustering, and a graft would undo them.
+    """
+    c = sibling(tree, v)
+    highest = max(tree.height[near], tree.height[c])
+    if linkage_value(linkage, tree, near, c) >= highest - tolerance * highest:
+        return True
+    return tree.height[v] >= tree.height[c] and is_inverted(linkage, tree, tolerance, v)
+
+
+#: Whether the move that joins `near`, a child of `v`, with the sibling of `v` leads towards a stable tree.
+may_move = choose(
+    "linkage", {Ward: _may_move_ward, **dict.fromkeys((Single, Complete, Average, Minimax), _may_always)}
+)
 
 
 @inline
@@ -54,7 +90,7 @@ def homogenise(tree, work, linkage, max_checks, max_moves):
     last_check = work.state[CHECKS] + max_checks
     last_move = work.state[MOVES] + max_moves
     while work.state[PENDING] > 0 and work.state[CHECKS] < last_check and work.state[MOVES] < last_move:
-        v = pop(work)
+        v = pop_lowest(tree, work) if work.state[GOAL] == STABLE_FROM_BELOW else pop(work)
         if tree.parent[v] <= NULL:  # the root, or a node that was given back
             continue
         work.state[CHECKS] += 1
@@ -63,7 +99,7 @@ def homogenise(tree, work, linkage, max_checks, max_moves):
         if near == BUSY:
             push(work, v)
             break
-        if near != NULL:
+        if near != NULL and (work.state[GOAL] == HOMOGENEOUS or may_move(linkage, tree, tolerance, v, near)):
             make_move(linkage, tree, work, v, near)
             work.state[MOVES] += 1
     if work.state[PENDING] == 0:

@@ -24,14 +24,15 @@ def _prepare_pairs(linkage, tree, i):
 
 
 def _nearer_by_means(linkage, tree, k, i):
-    return nearer_child(linkage, tree, linkage.tolerance, tree.left[k], tree.right[k], np.int64(i))
+    return nearer_child(linkage, tree, linkage.tolerance, k, np.int64(i))
 
 
 def _hang_by_means(linkage, tree, work, i, k):
     u = attach(tree, i, k)
+    push(work, i)
     push(work, k)
     while u != NULL:
-        refresh(tree, work, u)
+        refresh(linkage, tree, work, u)
         u = tree.parent[u]
 
 

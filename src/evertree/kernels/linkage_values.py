@@ -23,13 +23,14 @@ def average_value(tree, u, v):
     return tree.variance[u] + tree.variance[v] + sq_dist(tree.mean, u, v)
 
 
-def _ward(linkage, tree, u, v):
+def _ward_of_sq(linkage, tree, u, v, sq):
     """`eq.WardLinkage`."""
-    return ward_factor(tree, u, v) * sq_dist(tree.mean, u, v)
+    return ward_factor(tree, u, v) * sq
 
 
-def _average(linkage, tree, u, v):
-    return average_value(tree, u, v)
+def _average_of_sq(linkage, tree, u, v, sq):
+    """`eq.AverageLinkSimple`."""
+    return tree.variance[u] + tree.variance[v] + sq
 
 
 def _ward_factor(linkage, tree, u, v):
@@ -40,11 +41,17 @@ def _average_factor(linkage, tree, u, v):
     return 1.0
 
 
-#: ζ(u, v). O(m); reads rows `u` and `v` only.
-linkage_value = choose("linkage", {Ward: _ward, Average: _average})
+#: ζ(u, v) from the squared distance between the means of `u` and `v`. O(1).
+value_of_sq = choose("linkage", {Ward: _ward_of_sq, Average: _average_of_sq})
 
 #: What the squared distance between the means is multiplied with in ζ(u, v).
 distance_factor = choose("linkage", {Ward: _ward_factor, Average: _average_factor})
+
+
+@inline
+def linkage_value(linkage, tree, u, v):
+    """ζ(u, v). O(m); reads rows `u` and `v` only."""
+    return value_of_sq(linkage, tree, u, v, sq_dist(tree.mean, u, v))
 
 
 @inline
@@ -69,13 +76,14 @@ def is_first(tree, tolerance, a, z_a, b, z_b):
 
 
 @inline
-def nearer_child(linkage, tree, tolerance, a, b, c):
-    """The check (`def.LocalStructuralOptimality`) at a node with children `a` and `b` and sibling `c`.
+def nearer_child(linkage, tree, tolerance, v, c):
+    """The check (`def.LocalStructuralOptimality`) at node `v` as if its sibling were `c`.
 
-    NULL if `a` and `b` are as close to each other as either is to `c`; otherwise the one that is closer to `c`, a tie
-    going to the smaller birth. O(m); reads rows `a`, `b` and `c` only.
+    NULL if its children a and b are as close to each other as either is to `c`; otherwise the one that is closer to
+    `c`, a tie going to the smaller birth. O(m); reads rows `v`, a, b and `c` only.
     """
-    z_ab = linkage_value(linkage, tree, a, b)
+    a, b = tree.left[v], tree.right[v]
+    z_ab = tree.height[v]
     z_ac = linkage_value(linkage, tree, a, c)
     z_bc = linkage_value(linkage, tree, b, c)
     if not min(z_ac, z_bc) < z_ab:  # the common case, without a look at ties

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.columns import EVALUATED, EVALUATED_BEFORE, N_PIVOTS, NULL, PAUSED_NODE
+from evertree.columns import EVALUATED, EVALUATED_BEFORE, MEASURED, N_PIVOTS, NULL, PAUSED_NODE
 from evertree.kernels.compile import choose, inline, kernel, step
 from evertree.kernels.pair_check import (
     LARGEST_ERROR,
@@ -25,7 +25,7 @@ from evertree.kernels.pair_radius import find_radius, radius_with
 from evertree.kernels.pair_values import value_between
 from evertree.kernels.pairs import is_pivot
 from evertree.kernels.topology import attach, detach, is_leaf, sibling
-from evertree.kernels.worklist import push
+from evertree.kernels.worklist import note_due, push
 from evertree.linkages import Average, Complete, Minimax, Single
 
 #: The linkages that have a recurrence, on pairs.
@@ -64,7 +64,7 @@ def _changed_average(linkage, tree, value, is_exact, error, x, y, i, comes):
 
 
 def _changed_minimax(linkage, tree, value, is_exact, error, x, y, i, comes):
-    if comes:  # no point of x ∪ y covers more with less, and i covers nothing with less than the largest of its row
+    if comes and is_leaf(i):  # no point of x ∪ y covers more with less, and i covers nothing with less than the largest of its row
         return min(value, max(tree.pairs.lower[x], tree.pairs.lower[y])), False, 0.0
     return 0.0, False, 0.0
 
@@ -90,7 +90,7 @@ def _height_from_recurrence(linkage, tree, w, x, y, i, comes):
 
 
 def _height_from_radius(linkage, tree, w, x, y, i, comes):
-    if not comes:
+    if not comes or not is_leaf(i):
         return np.nan
     radius, tree.center[w] = radius_with(tree, w, i)
     return radius
@@ -161,6 +161,8 @@ def refresh_path(linkage, tree, work, u, comes):
         if checks_all(linkage) or not comes:
             push(work, u)
             push(work, sibling(tree, u))
+        note_due(work, u)
+        note_due(work, sibling(tree, u))
         u = tree.parent[u]
 
 
@@ -185,7 +187,10 @@ def _hang_by_recurrence(linkage, tree, i, k, p):
 
 
 def _hang_by_radius(linkage, tree, i, k, p):
-    tree.height[p], tree.center[p] = radius_with(tree, k, i)
+    if is_leaf(i):
+        tree.height[p], tree.center[p] = radius_with(tree, k, i)
+    else:
+        find_radius(tree, p, np.inf)
 
 
 #: The height of the new node `p`, whose children are `k` and leaf `i`.
@@ -193,15 +198,16 @@ hang_point = choose("linkage", {**dict.fromkeys(RECURRENT, _hang_by_recurrence),
 
 
 @step
-def take_in(linkage, tree, work, i, k):
-    """Hang leaf `i` beside node `k`; change heights, cross values and sizes above; note the dirty checks."""
-    pairs = tree.pairs
+def hang_on(linkage, tree, work, i, k):
+    """Hang `i`, whose linkage to every node is known, beside node `k`; change what is kept above, note dirty checks."""
     above, error_above = 0.0, 0.0  # ζ between k and its sibling
     if tree.parent[k] != NULL:
         above, error_above = tree.height[tree.parent[k]], np.float64(tree.error[tree.parent[k]])
     change_path(linkage, tree, work, i, k, True)
     p = attach(tree, i, k)
     hang_point(linkage, tree, i, k, p)
+    if not is_leaf(i):
+        forget_cross(tree, i)
     if not is_leaf(k):
         for side in (LEFT, RIGHT):
             value, is_exact = point_cross(linkage, tree, child_at(tree, k, side))
@@ -210,8 +216,9 @@ def take_in(linkage, tree, work, i, k):
         set_cross(tree, p, LEFT, above, True, error_above)
         value, is_exact = point_cross(linkage, tree, sibling(tree, p))
         set_cross(tree, p, RIGHT, value, is_exact, 1.0)
-    pairs.state[PAUSED_NODE] = NULL
-    judge_bounds(tree, pairs.state[EVALUATED] - pairs.state[EVALUATED_BEFORE])
+    tree.pairs.state[PAUSED_NODE] = NULL
+    tree.pairs.state[MEASURED] = NULL
+    push(work, i)
     push(work, k)
     push(work, p)
     push(work, sibling(tree, p))
@@ -219,16 +226,9 @@ def take_in(linkage, tree, work, i, k):
 
 
 @step
-def let_go(linkage, tree, work, i):
-    """Cut leaf `i` off; change heights, cross values and sizes above; note the dirty checks."""
-    tree.pairs.state[PAUSED_NODE] = NULL
-    if is_pivot(tree.pairs, i >> 1):
-        tree.pairs.state[N_PIVOTS] = 0
+def cut_off(linkage, tree, work, i):
+    """Cut `i` off, whose linkage to every node is known; change what is kept above, note dirty checks."""
     p = tree.parent[i]
-    if p == NULL:
-        detach(tree, i)
-        return
-    measure_point(linkage, tree, i, False)
     change_path(linkage, tree, work, i, p, False)
     value, is_exact = cross(tree, p, 1 - side_of(tree, p, i))
     error = cross_error(tree, p, 1 - side_of(tree, p, i))
@@ -237,9 +237,30 @@ def let_go(linkage, tree, work, i):
     if w != NULL and is_exact:
         tree.height[w], tree.error[w], tree.center[w] = value, error, NULL
     forget_cross(tree, s)
+    tree.pairs.state[PAUSED_NODE] = NULL
     push(work, s)
     push(work, sibling(tree, s))
     refresh_path(linkage, tree, work, w, False)
+
+
+@step
+def take_in(linkage, tree, work, i, k):
+    """Hang leaf `i`, which has been measured, beside node `k`."""
+    hang_on(linkage, tree, work, i, k)
+    judge_bounds(tree, tree.pairs.state[EVALUATED] - tree.pairs.state[EVALUATED_BEFORE])
+
+
+@step
+def let_go(linkage, tree, work, i):
+    """Cut leaf `i` off, which leaves the tree."""
+    tree.pairs.state[PAUSED_NODE] = NULL
+    if is_pivot(tree.pairs, i >> 1):
+        tree.pairs.state[N_PIVOTS] = 0
+    if tree.parent[i] == NULL:
+        detach(tree, i)
+        return
+    measure_point(linkage, tree, i, False)
+    cut_off(linkage, tree, work, i)
 
 
 @kernel

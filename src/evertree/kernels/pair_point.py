@@ -6,7 +6,18 @@ pass (`eq.Recurrence`, section 4.3). They are made exact only where they do not 
 
 from __future__ import annotations
 
-from evertree.columns import BLOCK, EVALUATED, EVALUATED_BEFORE, LEAF_TOP, N_PIVOTS, N_POINTS, NULL, ROOT, UNBOUNDED
+from evertree.columns import (
+    BLOCK,
+    EVALUATED,
+    EVALUATED_BEFORE,
+    LEAF_TOP,
+    MEASURED,
+    N_PIVOTS,
+    N_POINTS,
+    NULL,
+    ROOT,
+    UNBOUNDED,
+)
 from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.linkage_values import is_first
 from evertree.kernels.pair_check import CLEAR_OF_TIES
@@ -90,28 +101,49 @@ def measure_leaves(linkage, tree, i, comes):
     pairs.state[EVALUATED_BEFORE] = pairs.state[EVALUATED]
 
 
+@inline
+def next_in_postorder(tree, u):
+    """The leaf that comes after `u` and the nodes above it that end with it."""
+    u = tree.right[tree.parent[u]]
+    while not is_leaf(u):
+        u = tree.left[u]
+    return u
+
+
+@step
+def measure_unions(linkage, tree):
+    """Fill ``pairs.lower`` and ``pairs.upper`` of all inner nodes from those of the leaves (`eq.Recurrence`). O(n)."""
+    root = tree.state[ROOT]
+    u = root
+    while not is_leaf(u):
+        u = tree.left[u]
+    while True:
+        while u != root and tree.right[tree.parent[u]] == u:
+            u = tree.parent[u]
+            measure_union(linkage, tree, u)
+        if u == root:
+            return
+        u = next_in_postorder(tree, u)
+
+
+@inline
+def measure_union(linkage, tree, u):
+    """Bounds on the linkage between the point and `u`, from those for its children. O(1)."""
+    pairs = tree.pairs
+    a, b = tree.left[u], tree.right[u]
+    pairs.lower[u] = point_to_union(linkage, tree, a, b, pairs.lower[a], pairs.lower[b])
+    pairs.upper[u] = point_to_union(linkage, tree, a, b, pairs.upper[a], pairs.upper[b])
+
+
 @step
 def measure_point(linkage, tree, i, comes):
     """Fill ``pairs.lower`` and ``pairs.upper`` with bounds on the linkage between leaf `i` and every node. O(n).
 
     Where they are equal they are the linkage. For a node with `i` below it they mean nothing.
     """
-    pairs = tree.pairs
+    tree.pairs.state[MEASURED] = NULL
     measure_leaves(linkage, tree, i, comes)
-    root = tree.state[ROOT]
-    u = root
-    while True:
-        while not is_leaf(u):
-            u = tree.left[u]
-        while u != root and tree.right[tree.parent[u]] == u:
-            a = tree.left[tree.parent[u]]
-            p = tree.parent[u]
-            pairs.lower[p] = point_to_union(linkage, tree, a, u, pairs.lower[a], pairs.lower[u])
-            pairs.upper[p] = point_to_union(linkage, tree, a, u, pairs.upper[a], pairs.upper[u])
-            u = p
-        if u == root:
-            return
-        u = tree.right[tree.parent[u]]
+    measure_unions(linkage, tree)
 
 
 def _matters_for_smallest(linkage, pairs, u, best):

@@ -25,11 +25,11 @@ def mark_path(tree, work, u):
 
 
 @inline
-def refresh_path(tree, work, u):
+def refresh_path(linkage, tree, work, u):
     """Compute `u` and its ancestors anew, up to one that still waits for another child."""
     while u != NULL and work.mark[u] & STALE and work.mark[u] < WAITS:
         work.mark[u] &= 255 - STALE
-        refresh(tree, work, u)
+        refresh(linkage, tree, work, u)
         u = tree.parent[u]
         if u != NULL:
             work.mark[u] -= WAITS
@@ -48,7 +48,7 @@ def detach_leaves_of_pairs(tree, work, linkage, leaves):
 
 
 @kernel
-def detach_leaves(tree, work, leaves, siblings):
+def detach_leaves(tree, work, linkage, leaves, siblings):
     """Take `leaves` out of the tree. O(m) for each node above one of them, however many are below it.
 
     `siblings` is room for as many nodes. The leaves themselves stay allocated.
@@ -65,4 +65,4 @@ def detach_leaves(tree, work, leaves, siblings):
             mark_path(tree, work, tree.parent[s])
     for s in siblings:
         if hangs(tree, s):
-            refresh_path(tree, work, tree.parent[s])
+            refresh_path(linkage, tree, work, tree.parent[s])

@@ -1,11 +1,10 @@
-"""Size, mean and variance of clusters (`eq.SufficientStatisticRecursion`)."""
+"""Distances between means, and the mean of a union (`eq.SufficientStatisticRecursion`)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.compile import inline, inline_sum, kernel
-from evertree.kernels.topology import is_leaf
+from evertree.kernels.compile import inline_sum
 
 #: How many units in the last place a mean may be off. All arithmetic is in float64, also on float32 data.
 ULPS_OF_MEANS = 4.0
@@ -50,25 +49,3 @@ def merge_means(mean, u, a, b, share):
         mean[u, k] = np.float64(mean[a, k]) + share * difference
         total += difference * difference
     return total
-
-
-@inline
-def merge_children(tree, u):
-    """Compute row `u` of size, mean, variance and birth from the children of `u`. O(m)."""
-    a, b = tree.left[u], tree.right[u]
-    if tree.size[a] < tree.size[b]:  # from the heavier one it is a small step to the mean of both: the more exact way
-        a, b = b, a
-    size = tree.size[a] + tree.size[b]
-    rest, share = tree.size[a] / size, tree.size[b] / size
-    sq = merge_means(tree.mean, u, a, b, share)
-    tree.size[u] = size
-    tree.variance[u] = rest * tree.variance[a] + share * tree.variance[b] + rest * share * sq
-    tree.birth[u] = min(tree.birth[a], tree.birth[b])
-
-
-@kernel
-def merge_all(tree, nodes):
-    """Compute the statistics of the inner nodes among `nodes`, which come children first. O(n m)."""
-    for u in nodes:
-        if not is_leaf(u):
-            merge_children(tree, u)

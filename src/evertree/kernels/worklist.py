@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from evertree.columns import NULL, PENDING, QUEUED
+from evertree.columns import DUE, NULL, PENDING, QUEUED
 from evertree.kernels.compile import inline, kernel
-from evertree.kernels.statistics import merge_children
+from evertree.kernels.merge import merge_children
 from evertree.kernels.topology import is_leaf, sibling
 
 
 @inline
+def note_due(work, u):
+    """Note that a blocking pair with `u` may have arisen. O(1)."""
+    if u != NULL and not work.due[u]:
+        work.due[u] = 1
+        work.state[DUE] += 1
+
+
+@inline
 def push(work, u):
-    """Note that the check at `u` may have changed. No node and leaves have no check. O(1)."""
+    """Note that the check at `u` may have changed, and a blocking pair with it may have arisen. O(1).
+
+    Leaves have no check, and no node has neither.
+    """
+    note_due(work, u)
     if u == NULL or is_leaf(u) or work.mark[u] & QUEUED:
         return
     work.mark[u] |= QUEUED
@@ -28,9 +40,22 @@ def pop(work):
 
 
 @inline
-def refresh(tree, work, u):
+def pop_lowest(tree, work):
+    """Take the node whose parent is the smallest cluster. O(their number)."""
+    lowest = 0
+    for k in range(1, work.state[PENDING]):
+        p, q = tree.parent[work.stack[k]], tree.parent[work.stack[lowest]]
+        if p <= NULL or (q > NULL and tree.size[p] < tree.size[q]):
+            lowest = k
+    last = work.state[PENDING] - 1
+    work.stack[lowest], work.stack[last] = work.stack[last], work.stack[lowest]
+    return pop(work)
+
+
+@inline
+def refresh(linkage, tree, work, u):
     """Compute the statistics of `u` from its children; the checks that read them are at `u` and beside it. O(m)."""
-    merge_children(tree, u)
+    merge_children(linkage, tree, u)
     push(work, u)
     push(work, sibling(tree, u))
 

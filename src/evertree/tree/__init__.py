@@ -9,13 +9,13 @@ import numpy as np
 from evertree.scheme import Scheme
 from evertree.tree.by_means import MeanLiveTree
 from evertree.tree.by_pairs import PairLiveTree
-from evertree.tree.live import Incoming, LiveTree
+from evertree.tree.live import Aim, Incoming, LiveTree
 
-__all__ = ["Incoming", "LiveTree", "MeanLiveTree", "PairLiveTree", "new_tree"]
+__all__ = ["Aim", "Incoming", "LiveTree", "MeanLiveTree", "PairLiveTree", "new_tree"]
 
 
-def new_tree(scheme: Scheme, n_columns: int | None, dtype: np.dtype[Any]) -> LiveTree:
+def new_tree(scheme: Scheme, aim: Aim, n_columns: int | None, dtype: np.dtype[Any]) -> LiveTree:
     """An empty tree for a scheme, over points with so many columns, None where they are no vectors."""
     if scheme.has_statistics:
-        return MeanLiveTree(scheme, n_columns or 0, dtype)
-    return PairLiveTree(scheme, n_columns, dtype)
+        return MeanLiveTree(scheme, aim, n_columns or 0, dtype)
+    return PairLiveTree(scheme, aim, n_columns, dtype)

@@ -8,14 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.columns import MEAN_NODE, NULL, UNLIMITED, MeanTree, Worklist, new_node_columns
+from evertree.columns import MEAN_NODE, NULL, UNLIMITED, MeanTree, Search, Worklist, new_node_columns
 from evertree.errors import MagnitudeError
 from evertree.metrics import LARGEST, Metric
 from evertree.scheme import Scheme
-from evertree.tree.live import Incoming, LiveTree
+from evertree.tree.live import Aim, Incoming, LiveTree
 
 #: A total weight up to this, divided by the number of columns, overflows with no value that is accepted.
 SAFE_WEIGHT = float(np.finfo(np.float64).max) / 4 / LARGEST**2
+
+#: The columns that only a tree of means has.
+KEPT = ("mean", "variance", "height", "radius")
 
 
 class MeanLiveTree(LiveTree):
@@ -25,14 +28,16 @@ class MeanLiveTree(LiveTree):
     ----------
     scheme
         The linkage on its metric.
+    aim
+        What it is refined to.
     n_columns, dtype
         Of the points.
     """
 
     tree: MeanTree
 
-    def __init__(self, scheme: Scheme, n_columns: int, dtype: np.dtype[Any]) -> None:
-        self.scheme = scheme
+    def __init__(self, scheme: Scheme, aim: Aim, n_columns: int, dtype: np.dtype[Any]) -> None:
+        self.scheme, self.aim = scheme, aim
         #: The points as they were given, by row, where they differ from the coordinates in ``tree.mean``.
         self.kept: NDArray[Any] | None = None
         #: The largest coordinate of the points, or an earlier one; None as long as it does not matter.
@@ -41,10 +46,12 @@ class MeanLiveTree(LiveTree):
         self._lay_out(0)
 
     @classmethod
-    def of_columns(cls, scheme: Scheme, tree: MeanTree, work: Worklist, kept: NDArray[Any] | None) -> MeanLiveTree:
+    def of_columns(
+        cls, scheme: Scheme, aim: Aim, tree: MeanTree, work: Worklist, search: Search, kept: NDArray[Any] | None
+    ) -> MeanLiveTree:
         """A tree with copies of the given columns, as far as they are in use."""
-        live = cls(scheme, tree.mean.shape[1], tree.mean.dtype)
-        live.tree, live.work, live.kept = tree, work, kept
+        live = cls(scheme, aim, tree.mean.shape[1], tree.mean.dtype)
+        live.tree, live.work, live.search, live.kept = tree, work, search, kept
         live._lay_out(tree.parent.size // 2)
         return live
 
@@ -89,10 +96,8 @@ class MeanLiveTree(LiveTree):
         return pdist(coordinates, "euclidean")
 
     def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """The linkage in coordinates between the children of each of `nodes`; 0 for a leaf. O(m) for each."""
-        values = np.empty(nodes.size)
-        kernels.heights.find_heights(self.tree, self.tag, nodes, values)
-        return values
+        """The linkage in coordinates between the children of each of `nodes`; 0 for a leaf."""
+        return self.tree.height[nodes]
 
     def tree_value(self) -> float:
         """Σ over pairs of dissimilarity, squared for Ward, times the size of the node at which they meet. O(n m)."""
@@ -125,23 +130,35 @@ class MeanLiveTree(LiveTree):
         """Write the rows of `leaves`."""
         self.tree.mean[leaves] = incoming.stored
         self.tree.size[leaves] = weights
-        self.tree.variance[leaves] = 0.0
+        for column in (self.tree.variance, self.tree.height, self.tree.radius):
+            column[leaves] = 0.0
         self.tree.birth[leaves] = births
         if self.kept is not None:
             self.kept[leaves >> 1] = incoming.points
 
+    def find_heights(self) -> None:
+        """Compute what older versions did not keep of inner nodes."""
+        self._compute_all(self.nodes())
+
     def insert(self, leaves: NDArray[np.int32]) -> None:
-        """Hang filled leaves into the tree one by one (`tab.Insert`, then `tab.OHC`)."""
-        kernels.insert.insert_leaves(self.tree, self.work, self.tag, leaves)
+        """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
+        if self.aim.is_stable:
+            kernels.stabilise.insert_by_search(self.tree, self.work, self.search, self.tag, leaves)
+        else:
+            kernels.insert.insert_leaves(self.tree, self.work, self.tag, leaves)
 
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make it homogeneous again. They stay allocated."""
-        kernels.remove.detach_leaves(self.tree, self.work, leaves, np.empty_like(leaves))
+        kernels.remove.detach_leaves(self.tree, self.work, self.tag, leaves, np.empty_like(leaves))
         self.homogenise()
 
     def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine (`tab.OHC`) within limits."""
+        """Refine by moves (`tab.OHC`) within limits."""
         kernels.homogenise.homogenise(self.tree, self.work, self.tag, max_checks, max_moves)
+
+    def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine by moves and grafts within limits."""
+        kernels.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
 
     def for_scanning(self) -> MeanTree:
         """The tree itself: a check relies on nothing that was found out before."""
@@ -149,11 +166,11 @@ class MeanLiveTree(LiveTree):
 
     def copy(self) -> MeanLiveTree:
         """A tree that shares nothing with this one."""
-        return self.of_columns(self.scheme, self.tree, self.work, self.kept)
+        return self.of_columns(self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickled view would come back as an array of its own, of another layout than kernels are compiled for.
-        return self.of_columns, (self.scheme, self.tree, self.work, self.kept)
+        return self.of_columns, (self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
 
     def _lay_out(self, rows: int) -> None:
         columns, work = new_node_columns(2 * rows, MEAN_NODE)
@@ -164,16 +181,24 @@ class MeanLiveTree(LiveTree):
             kept = np.empty((tree.parent.size // 2, n_columns), dtype)
         if hasattr(self, "tree"):
             used = self.n_used
-            tree.mean[:used] = self.tree.mean[:used]
-            tree.variance[:used] = self.tree.variance[:used]
+            for name in KEPT:
+                getattr(tree, name)[:used] = getattr(self.tree, name)[:used]
             if kept is not None and self.kept is not None:
                 kept[: used // 2] = self.kept[: used // 2]
         self._begin(tree, work)
         self.kept = kept
 
+    def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
+        for column in (self.tree.variance, self.tree.radius):
+            column[place] = column.copy()
+        room = np.empty(self.tree.mean.shape[1], self.dtype)
+        kernels.reorder.permute_rows(self.tree.mean, place, np.zeros(place.size, np.bool_), room)
+        if self.kept is not None:
+            kernels.reorder.permute_rows(self.kept, rows, np.zeros(rows.size, np.bool_), room)
+
     def _compute_all(self, nodes: NDArray[np.int32]) -> None:
         """Compute all statistics from the leaves in one pass. O(n m)."""
-        kernels.statistics.merge_all(self.tree, nodes)
+        kernels.merge.merge_all(self.tree, self.tag, nodes)
 
 
 def _largest_of(coordinates: NDArray[Any]) -> float:

@@ -14,6 +14,7 @@ from evertree.columns import (
     GROUP,
     ITSELF,
     LOOKED_AT,
+    MEASURED,
     MOST_PIVOTS,
     N_PAIRS_STATE,
     N_PIVOTS,
@@ -27,12 +28,13 @@ from evertree.columns import (
     UNLIMITED,
     Pairs,
     PairTree,
+    Search,
     Worklist,
     new_node_columns,
 )
 from evertree.linkages import Average, Minimax
 from evertree.scheme import OBJECTS, VECTORS, Scheme
-from evertree.tree.live import Incoming, LiveTree
+from evertree.tree.live import Aim, Incoming, LiveTree
 
 #: From this many points on there are pivots, and they are chosen anew whenever the number of points has doubled.
 FEWEST_FOR_PIVOTS = 32
@@ -55,6 +57,8 @@ class PairLiveTree(LiveTree):
     ----------
     scheme
         The linkage on its metric.
+    aim
+        What it is refined to.
     n_columns
         Of the points; None where they are no vectors.
     dtype
@@ -63,8 +67,8 @@ class PairLiveTree(LiveTree):
 
     tree: PairTree
 
-    def __init__(self, scheme: Scheme, n_columns: int | None, dtype: np.dtype[Any]) -> None:
-        self.scheme = scheme
+    def __init__(self, scheme: Scheme, aim: Aim, n_columns: int | None, dtype: np.dtype[Any]) -> None:
+        self.scheme, self.aim = scheme, aim
         #: The points as they were given, by row, where they are not in ``pairs.x``; None where there are none.
         self.kept: NDArray[Any] | None = None
         self._shape = n_columns, dtype
@@ -76,16 +80,18 @@ class PairLiveTree(LiveTree):
     def of_columns(
         cls,
         scheme: Scheme,
+        aim: Aim,
         n_columns: int | None,
         columns: dict[str, NDArray[Any]],
         work: Worklist,
+        search: Search,
         x: NDArray[Any],
         kept: NDArray[Any] | None,
     ) -> PairLiveTree:
         """A tree with copies of the given columns, as far as they are in use."""
-        live = cls(scheme, n_columns, x.dtype)
+        live = cls(scheme, aim, n_columns, x.dtype)
         live.tree = PairTree(**columns, pairs=live.tree.pairs._replace(x=x))
-        live.work, live.kept = work, kept
+        live.work, live.search, live.kept = work, search, kept
         live._lay_out(live.tree.parent.size // 2)
         live._choose_pivots()
         return live
@@ -215,13 +221,16 @@ class PairLiveTree(LiveTree):
             self.tree.pairs.state[EVALUATED] += other.tree.pairs.state[EVALUATED]
 
     def insert(self, leaves: NDArray[np.int32]) -> None:
-        """Hang filled leaves into the tree one by one (`tab.Insert`, then `tab.OHC`)."""
+        """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
         self._never_pause()
         start = 0
         while start < leaves.size:
             until_choice = max(2 * self._pivots_chosen_at, FEWEST_FOR_PIVOTS) - self.n_points
             stop = leaves.size if self.stores_dissimilarities else start + max(until_choice, 1)
-            kernels.insert.insert_leaves(self.tree, self.work, self.tag, leaves[start:stop])
+            if self.aim.is_stable:
+                kernels.stabilise.insert_by_search(self.tree, self.work, self.search, self.tag, leaves[start:stop])
+            else:
+                kernels.insert.insert_leaves(self.tree, self.work, self.tag, leaves[start:stop])
             start = stop
             self._choose_pivots()
 
@@ -233,11 +242,14 @@ class PairLiveTree(LiveTree):
         self.homogenise()
 
     def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine (`tab.OHC`) within limits. A check that takes long may be left in the middle."""
-        state = self.tree.pairs.state
-        is_limited = max_checks < UNLIMITED // PAIRS_PER_CHECK
-        state[PAUSE_AT] = state[LOOKED_AT] + PAIRS_PER_CHECK * max_checks if is_limited else UNLIMITED
+        """Refine by moves (`tab.OHC`) within limits. A check that takes long may be left in the middle."""
+        self._pause_after(max_checks)
         kernels.homogenise.homogenise(self.tree, self.work, self.tag, max_checks, max_moves)
+
+    def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine by moves and grafts within limits. A step that takes long may be left in the middle."""
+        self._pause_after(max_steps)
+        kernels.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
 
     def for_scanning(self) -> PairTree:
         """A copy of the tree in which no cross values are known."""
@@ -256,9 +268,16 @@ class PairLiveTree(LiveTree):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.is_blank:
-            return PairLiveTree, (self.scheme, self.n_columns, self.dtype)
+            return PairLiveTree, (self.scheme, self.aim, self.n_columns, self.dtype)
         columns = {name: column for name, column in self.tree._asdict().items() if name != "pairs"}
-        return self.of_columns, (self.scheme, self.n_columns, columns, self.work, self.x_in_use, self.kept)
+        parts = (self.scheme, self.aim, self.n_columns, columns, self.work, self.search, self.x_in_use, self.kept)
+        return self.of_columns, parts
+
+    def _pause_after(self, max_steps: int) -> None:
+        """Let a comparison of clusters pause when the time of so many steps is over."""
+        state = self.tree.pairs.state
+        is_limited = max_steps < UNLIMITED // PAIRS_PER_CHECK
+        state[PAUSE_AT] = state[LOOKED_AT] + PAIRS_PER_CHECK * max_steps if is_limited else UNLIMITED
 
     def _never_pause(self) -> None:
         """Forget a check that has paused, because the tree is about to change, and pause at none."""
@@ -313,10 +332,10 @@ class PairLiveTree(LiveTree):
         if old is None:
             triangle = None if metric is None else metric.triangle
             state[TRIANGLE] = {None: NOTHING, "itself": ITSELF, "root": SQUARE_ROOT}[triangle]
-            state[PAUSED_NODE] = NULL
+            state[[PAUSED_NODE, MEASURED]] = NULL
         else:
             state[:] = old.state
-            state[PAUSED_NODE] = NULL  # whoever goes on from here starts it anew
+            state[[PAUSED_NODE, MEASURED]] = NULL  # whoever goes on from here starts it anew
             both = min(rows, len(old.pivot))
             pivots[:], pivot[:both] = old.pivots, old.pivot[:both]
         state[PAUSE_AT] = UNLIMITED
@@ -372,6 +391,12 @@ class PairLiveTree(LiveTree):
     @property
     def _changes_points(self) -> bool:
         return self.scheme.vectors is not None and self.scheme.vectors.changes_points
+
+    def reorder(self) -> None:
+        """Nothing: what takes time is comparing points, and the order of nodes in memory does not matter."""
+
+    def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
+        raise NotImplementedError
 
     def _compute_all(self, nodes: NDArray[np.int32]) -> None:
         """Compute all heights from the pairs. O(n² m) at most."""

@@ -12,20 +12,35 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.columns import (
     CHECKS,
+    DUE,
+    FRESH,
+    GOAL,
+    GRAFTS,
+    GRAFTS_BEFORE,
     GUARDED,
+    HIGH,
+    HOMOGENEOUS,
     INNER_TOP,
+    IS_EXACT,
     LEAF_TOP,
+    LIGHTEST,
     MOVES,
     MOVES_BEFORE,
     N_POINTS,
+    NEXT_NODE,
     NULL,
     PENDING,
     QUOTA,
     ROOT,
+    SEARCHES,
+    STABLE,
+    TO_FIND,
     UNLIMITED,
     MeanTree,
     PairTree,
+    Search,
     Worklist,
+    new_search,
 )
 from evertree.errors import DimensionError
 from evertree.linkages import Tag
@@ -40,6 +55,34 @@ SMALLEST_QUOTA = 100_000
 
 #: The columns that say what shape a tree has, whatever its linkage.
 SHAPE = ("parent", "left", "right", "birth", "size")
+
+
+#: So many nodes are searched exhaustively for what is higher than they are, which is no more than these.
+N_HIGH = 1_000
+
+#: From this many points on the order of nodes in memory matters.
+FEWEST_TO_REORDER = 30_000
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a tree is refined to, and how widely blocking pairs are searched for.
+
+    Attributes
+    ----------
+    goal : str
+        ``"homogeneous"`` or ``"stable"``.
+    search_width : int or None
+        Nodes that a descent keeps on each level; None for exhaustive searches.
+    """
+
+    goal: str
+    search_width: int | None
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether the goal is a stable tree."""
+        return self.goal == "stable"
 
 
 @dataclass(frozen=True)
@@ -86,8 +129,14 @@ class LiveTree(ABC):
     """
 
     scheme: Scheme
+    aim: Aim
     tree: Any  # MeanTree or PairTree
     work: Worklist
+    search: Search  # with room for points only where the goal is, or has been, a stable tree
+
+    #: How many points there were when the bounds of searches were found, and up to how many the order in memory is good.
+    _bounds_found_at = 0
+    _order_lasts_to = 0
 
     #: The points as they were given, by row, where they are not elsewhere in the tree; None where there are none.
     kept: NDArray[Any] | None
@@ -159,7 +208,7 @@ class LiveTree(ABC):
 
     @abstractmethod
     def insert(self, leaves: NDArray[np.int32]) -> None:
-        """Hang filled leaves into the tree one by one (`tab.Insert`, then `tab.OHC`)."""
+        """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
 
     @abstractmethod
     def detach(self, leaves: NDArray[np.int32]) -> None:
@@ -167,7 +216,11 @@ class LiveTree(ABC):
 
     @abstractmethod
     def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine (`tab.OHC`) within limits."""
+        """Refine by moves (`tab.OHC`) within limits."""
+
+    @abstractmethod
+    def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine by moves and grafts within limits."""
 
     @abstractmethod
     def for_scanning(self) -> MeanTree | PairTree:
@@ -221,6 +274,21 @@ class LiveTree(ABC):
         return int(self.work.state[MOVES])
 
     @property
+    def n_grafts(self) -> int:
+        """How many grafts have been made so far."""
+        return int(self.work.state[GRAFTS])
+
+    @property
+    def n_searches(self) -> int:
+        """How many searches for blocking pairs have been made so far."""
+        return int(self.work.state[SEARCHES])
+
+    @property
+    def n_due(self) -> int:
+        """How many nodes may be in a blocking pair that has not been looked for."""
+        return int(self.work.state[DUE])
+
+    @property
     def n_guarded(self) -> int:
         """How often the guard against endless moves has had to act since all nodes were last noted for a check."""
         return int(self.work.state[GUARDED])
@@ -260,6 +328,95 @@ class LiveTree(ABC):
     def warm_up(self) -> None:
         """Compile, or load from disk, what refinement needs, so that a deadline set later can be kept."""
         self.homogenise(0, 0)
+        if self.aim.is_stable:
+            self.stabilise(0, 0)
+
+    def move_towards(self, goal: str) -> None:
+        """Make the moves of a goal from now on. The paper's are more, for Ward: then all nodes are checked again."""
+        wanted = STABLE if goal == "stable" else HOMOGENEOUS
+        if wanted != self.work.state[GOAL]:
+            self.work.state[GOAL] = wanted
+            if wanted == HOMOGENEOUS and not self.scheme.linkage.strongly_reducible:
+                kernels.worklist.push_bottom_up(self.work, self.nodes())
+
+    def prepare_search(self) -> None:
+        """Make room for searches, where there is none yet, and find the bounds that they use. O(n) now and then."""
+        if self.search.fresh.size < self.capacity:
+            self.search = self._new_search(self.capacity)
+            self._bounds_found_at = 0
+        if not 0.75 * self.n_points <= self._bounds_found_at <= 1.25 * self.n_points:
+            heights = self.tree.height[1 : self.n_used : 2][self.tree.parent[1 : self.n_used : 2] >= NULL]
+            rank = heights.size - N_HIGH
+            self.search.bound[HIGH] = np.partition(heights, rank)[rank] if rank > 0 else 0.0
+            self.search.bound[LIGHTEST] = self._lightest()
+            self._bounds_found_at = self.n_points
+
+    def _lightest(self) -> float:
+        """The smallest weight of a point."""
+        rows = slice(0, self.n_used, 2)
+        return float(self.tree.size[rows][self.tree.parent[rows] >= NULL].min(initial=np.inf))
+
+    def reorder(self) -> NDArray[np.int32] | None:
+        """Number the nodes anew, so that those that are near in the tree are near in memory, where that pays.
+
+        Large trees are slow by cache misses. The new number of each node is returned, None if all stay as they are.
+        Nodes that hang nowhere keep theirs.
+        """
+        if self.n_points < max(FEWEST_TO_REORDER, self._order_lasts_to):
+            return None
+        self._order_lasts_to = 2 * self.n_points
+        nodes = self.nodes()
+        place = np.arange(self.tree.parent.size, dtype=np.int32)
+        for kind in (nodes[nodes % 2 == 0], nodes[nodes % 2 == 1]):
+            place[kind] = np.sort(kind)
+        rows = place[::2] >> 1
+        self._permute(place, rows)
+        for name in ("parent", "left", "right"):
+            column = getattr(self.tree, name)
+            points_to = column[nodes]
+            column[place[nodes]] = np.where(points_to == NULL, NULL, place[points_to])
+        for column in (self.tree.birth, self.tree.size, self.tree.height, self.work.mark, self.work.due):
+            column[place[nodes]] = column[nodes]
+        self.tree.state[ROOT] = place[self.root]
+        pending = self.work.stack[: self.n_pending]
+        pending[:] = place[pending]
+        if self.search.fresh.size:
+            search = self.search
+            search.near[search.near >= 0] = place[search.near[search.near >= 0]]
+            for name in ("near", "near_value", "fresh"):
+                getattr(search, name)[rows] = getattr(search, name).copy()
+            search.seen[:] = 0
+            if search.state[NEXT_NODE] != NULL:
+                search.state[NEXT_NODE] = place[search.state[NEXT_NODE]]
+        return place
+
+    @abstractmethod
+    def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
+        """Bring what only this kind of tree keeps of nodes, and of points by row, to its new places."""
+
+    def blocked(self, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Whether each of `nodes` is in a blocking pair, by exhaustive search. O(n m) for each, O(n² m) for pairs."""
+        search = new_search(1, 1)._replace(stack=np.empty(self.tree.parent.size, np.int32))
+        search.state[IS_EXACT] = 1
+        search.bound[LIGHTEST] = self._lightest()
+        found = np.zeros(nodes.size, np.bool_)
+        kernels.stabilise.find_blocked(self.for_scanning(), search, self.tag, nodes, found)
+        return found
+
+    def _new_search(self, rows: int) -> Search:
+        """Room for searches among so many points, with the lists that there are."""
+        width = self.aim.search_width
+        search = new_search(rows, 4 if width is None else width)
+        search.state[IS_EXACT] = width is None
+        if hasattr(self, "search") and self.search.fresh.size:
+            old = self.search
+            both = min(rows, old.fresh.size)
+            for name in ("near", "near_value", "fresh"):
+                getattr(search, name)[:both] = getattr(old, name)[:both]
+            search.state[FRESH] = old.state[FRESH]
+        elif self.n_points:
+            kernels.neighbours.forget_all(self.tree, search, TO_FIND)
+        return search
 
     def add_leaves(
         self,
@@ -293,6 +450,8 @@ class LiveTree(ABC):
         self.work.state[GUARDED] = 0
         self._compute_all(nodes)
         kernels.worklist.push_bottom_up(self.work, nodes)
+        if self.search.fresh.size:
+            kernels.neighbours.forget_all(self.tree, self.search, TO_FIND)
         self.warm_up()
 
     def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> None:
@@ -304,6 +463,8 @@ class LiveTree(ABC):
         self.tree.state[:] = other.tree.state
         self.work.state[CHECKS] = other.work.state[CHECKS]
         self.work.state[[MOVES, MOVES_BEFORE]] = other.work.state[MOVES]
+        self.work.state[[GRAFTS, GRAFTS_BEFORE]] = other.work.state[GRAFTS]
+        self.work.state[SEARCHES] = other.work.state[SEARCHES]
         self.fill(leaves, incoming, other.tree.size[leaves], other.tree.birth[leaves], leaves)
         self.rebuild()
 
@@ -316,5 +477,11 @@ class LiveTree(ABC):
                 getattr(tree, name)[:used] = getattr(self.tree, name)[:used]
             work.stack[: self.n_pending] = self.work.stack[: self.n_pending]
             work.mark[:used] = self.work.mark[:used]
-        work.state[QUOTA] = QUOTA_PER_POINT * (tree.parent.size // 2) + SMALLEST_QUOTA
+            work.due[:used] = self.work.due[:used]
+        else:
+            work.state[GOAL] = STABLE if self.aim.is_stable else HOMOGENEOUS
+        rows = tree.parent.size // 2
+        work.state[QUOTA] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
         self.tree, self.work = tree, work
+        has_search = hasattr(self, "search") and self.search.fresh.size > 0
+        self.search = self._new_search(rows) if self.aim.is_stable or has_search else new_search(0, 1)

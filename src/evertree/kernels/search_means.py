@@ -1,0 +1,213 @@
+"""Searches of a `MeanTree` for a node that would rather merge with a given one.
+
+What is sought for a node `a` is the node Q with the smallest ζ(a, Q) at which both are there and neither has merged
+yet: from the heights of both up to those of their parents. In a monotone tree no such Q is above or below `a`, so that
+need not be checked; and below a node that is no higher than `a` there can be none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.columns import HIGH, IS_EXACT, LIGHTEST, NULL, ROOT, TO_EXCHANGE
+from evertree.kernels.compile import choose, inline, step
+from evertree.kernels.linkage_values import value_of_sq
+from evertree.kernels.neighbours import begin_search, forget_near, note_near
+from evertree.kernels.statistics import sq_dist
+from evertree.kernels.topology import hangs, is_leaf
+from evertree.linkages import Average, Ward
+
+#: Members of a cluster whose neighbours are followed.
+N_MEMBERS = 4
+
+
+@inline
+def keep_nearest(search, side, count, u, value):
+    """Put `u` among the nearest of the next level, sorted; return how many there are. O(width)."""
+    if count == search.front.shape[1]:
+        if not value < search.front_value[side, count - 1]:
+            return count
+        count -= 1
+    k = count
+    while k > 0 and search.front_value[side, k - 1] > value:
+        search.front[side, k] = search.front[side, k - 1]
+        search.front_value[side, k] = search.front_value[side, k - 1]
+        k -= 1
+    search.front[side, k] = u
+    search.front_value[side, k] = value
+    return count + 1
+
+
+@step
+def descend_means(linkage, tree, search, a, limit, notes):
+    """From the root, keep the `width` nodes nearest to `a` on each level, and test every node below them.
+
+    Returns the one sought, NULL if none was met below `limit`, and its ζ. Where `a` is a leaf and `notes` is true,
+    leaves met go on its list. O(width · depth · m).
+    """
+    best, smallest = np.int64(NULL), limit
+    height_a = tree.height[a]
+    search.front[0, 0] = tree.state[ROOT]
+    count, side = 1, 0
+    while count > 0:
+        n_next = 0
+        for k in range(count):
+            p = np.int64(search.front[side, k])
+            height_p = tree.height[p]
+            for turn in range(2):
+                u = np.int64(tree.left[p] if turn == 0 else tree.right[p])
+                if u == a:
+                    continue
+                sq = sq_dist(tree.mean, a, u)
+                value = value_of_sq(linkage, tree, a, u, sq)
+                height_u = tree.height[u]
+                if value < smallest and value < height_p and value >= max(height_a, height_u):
+                    best, smallest = u, value
+                if is_leaf(u):
+                    if notes:
+                        note_near(search, a, u, sq)
+                elif height_u > height_a:
+                    n_next = keep_nearest(search, 1 - side, n_next, u, value)
+        count, side = n_next, 1 - side
+    return best, smallest
+
+
+@inline
+def some_member(tree, a, number):
+    """A leaf below `a`: another one, mostly, for another number."""
+    u = np.int64(a)
+    bits = np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
+    while not is_leaf(u):
+        bits ^= bits >> np.uint64(29)
+        bits *= np.uint64(0xBF58476D1CE4E5B9)
+        u = np.int64(tree.left[u] if (bits >> np.uint64(63)) == np.uint64(0) else tree.right[u])
+    return u
+
+
+@step
+def climb_means(linkage, tree, search, a, limit):
+    """Follow the neighbours of some members of `a`, and test their ancestors. O(m) for each that is there with `a`.
+
+    Returns the one sought, NULL if none was met below `limit`, and its ζ.
+    """
+    stamp = begin_search(search)
+    best, smallest = np.int64(NULL), limit
+    height_a, parent_a = tree.height[a], tree.parent[a]
+    for number in range(1 if is_leaf(a) else N_MEMBERS):
+        row = some_member(tree, a, number) >> 1
+        for k in range(search.near.shape[1]):
+            u = np.int64(search.near[row, k])
+            if u == NULL or not hangs(tree, u):
+                continue
+            while search.seen[u] != stamp and tree.height[u] < smallest:
+                search.seen[u] = stamp
+                p = np.int64(tree.parent[u])
+                if p == NULL or p == parent_a:
+                    break
+                if tree.height[p] > height_a:
+                    value = value_of_sq(linkage, tree, a, u, sq_dist(tree.mean, a, u))
+                    if value < smallest and value < tree.height[p] and value >= max(height_a, tree.height[u]):
+                        best, smallest = u, value
+                u = p
+    return best, smallest
+
+
+def _least_ward(linkage, tree, a, distance, lightest):
+    return tree.size[a] / (tree.size[a] + lightest) * lightest * distance * distance
+
+
+def _least_average(linkage, tree, a, distance, lightest):
+    return tree.variance[a] + distance * distance
+
+
+#: A lower bound on ζ between `a` and any cluster of at least the weight `lightest` whose mean is so far away. O(1).
+least_value = choose("linkage", {Ward: _least_ward, Average: _least_average})
+
+
+@inline
+def may_hold(linkage, tree, search, a, u, sq, smallest):
+    """Whether a node below `u` may be there with `a`, at ζ below `smallest`.
+
+    The mean of a cluster below u is within the radius of u from the mean of u.
+    """
+    if is_leaf(u) or not tree.height[u] > tree.height[a]:
+        return False
+    distance = np.sqrt(sq) - tree.radius[u]
+    return distance <= 0.0 or least_value(linkage, tree, a, distance, search.bound[LIGHTEST]) <= smallest
+
+
+@step
+def exhaust_means(linkage, tree, search, a, limit):
+    """Test every node, but for those that a bound excludes, the nearer child first. O(n m) at most.
+
+    Returns the one sought, NULL if there is none below `limit`, and its ζ.
+    """
+    best, smallest = np.int64(NULL), limit
+    height_a = tree.height[a]
+    search.stack[0] = tree.state[ROOT]
+    count = 1
+    while count > 0:
+        count -= 1
+        p = np.int64(search.stack[count])
+        height_p = tree.height[p]
+        first = count
+        first_sq = 0.0
+        for turn in range(2):
+            u = np.int64(tree.left[p] if turn == 0 else tree.right[p])
+            if u == a:
+                continue
+            sq = sq_dist(tree.mean, a, u)
+            value = value_of_sq(linkage, tree, a, u, sq)
+            if value < smallest and value < height_p and value >= max(height_a, tree.height[u]):
+                best, smallest = u, value
+            if may_hold(linkage, tree, search, a, u, sq, smallest):
+                search.stack[count] = u
+                count += 1
+                if count == first + 1:
+                    first_sq = sq
+                elif sq > first_sq:
+                    search.stack[first], search.stack[first + 1] = search.stack[first + 1], search.stack[first]
+    return best, smallest
+
+
+@step
+def partner_by_means(linkage, tree, search, a, limit):
+    """The node that `a` would rather merge with, below `limit`, and ζ: NULL if none was found.
+
+    Neighbours first, which are cheap and right for most; then, as few nodes are higher than a high one, all of these;
+    otherwise a descent.
+    """
+    if search.state[IS_EXACT]:
+        return exhaust_means(linkage, tree, search, a, limit)
+    q, value = climb_means(linkage, tree, search, a, limit)
+    if q != NULL:
+        return q, value
+    if tree.height[a] >= search.bound[HIGH]:
+        return exhaust_means(linkage, tree, search, a, limit)
+    return descend_means(linkage, tree, search, a, limit, False)
+
+
+@step
+def find_near_means(linkage, tree, search, i):
+    """Fill the list of leaf `i` by a descent; return how many steps are left. O(width · depth · m)."""
+    descend_means(linkage, tree, search, i, 0.0, True)
+    return TO_EXCHANGE
+
+
+@step
+def place_by_means(linkage, tree, search, i):
+    """The node beside which leaf `i`, which is new, belongs: the one with the smallest ζ, by a descent.
+
+    ζ is from its own height up to that of its parent; where no node met is such, it is the nearest point met.
+    """
+    forget_near(search, i, TO_EXCHANGE)
+    root = tree.state[ROOT]
+    value = value_of_sq(linkage, tree, i, root, sq_dist(tree.mean, i, root))
+    is_beside_root = value >= tree.height[root]
+    if is_leaf(root):
+        note_near(search, i, root, sq_dist(tree.mean, i, root))
+        return root
+    q, _ = descend_means(linkage, tree, search, i, value if is_beside_root else np.inf, True)
+    if q != NULL:
+        return q
+    return root if is_beside_root else np.int64(search.near[i >> 1, 0])

@@ -1,0 +1,265 @@
+"""Searches of a `PairTree` for a node that would rather merge with a given one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.columns import (
+    BLOCK,
+    INNER_TOP,
+    IS_EXACT,
+    LEAF_TOP,
+    LOOKED_AT,
+    MEASURED,
+    N_POINTS,
+    NOTHING,
+    NULL,
+    PAUSE_AT,
+    PAUSED_NODE,
+    PAUSED_ROW,
+    PAUSED_SIDE,
+    ROOT,
+    SQUARE_ROOT,
+    TRIANGLE,
+    UNLIMITED,
+)
+from evertree.kernels.compile import choose, inline, step
+from evertree.kernels.neighbours import begin_search, forget_near, note_near, note_one
+from evertree.kernels.pair_check import BUSY
+from evertree.kernels.pair_point import is_known, measure_point, measure_unions, point_value
+from evertree.kernels.pair_values import NOTHING_YET, compare
+from evertree.kernels.pairs import collect_rows, dissimilarity, evaluate, must_pause
+from evertree.kernels.search_means import N_MEMBERS, some_member
+from evertree.kernels.topology import hangs, is_leaf
+from evertree.linkages import Average, Complete, Minimax, Single
+
+#: A cluster of fewer than one in so many points is searched for by way of neighbours: it is cheaper.
+FEW = 32
+
+#: `PAUSED_SIDE` of a node that is measured.
+ITSELF_MEASURED = 2
+
+
+def _smaller(linkage, so_far, value, share):
+    return min(so_far, value)
+
+
+def _larger(linkage, so_far, value, share):
+    return max(so_far, value)
+
+
+def _more(linkage, so_far, value, share):
+    return so_far + share * value
+
+
+#: ζ between some members of a cluster and a leaf, when a member comes with its share of the weight.
+with_member = choose("linkage", {Single: _smaller, Complete: _larger, Average: _more, Minimax: _larger})
+
+
+def _infinite(linkage):
+    return np.inf
+
+
+def _zero(linkage):
+    return 0.0
+
+
+#: The same without any members.
+without_members = choose("linkage", {Single: _infinite, Complete: _zero, Average: _zero, Minimax: _zero})
+
+
+@step
+def add_member(linkage, tree, row, share):
+    """Add a member of the cluster at hand to its linkage to every leaf, which is in ``pairs.lower``. O(n m)."""
+    pairs = tree.pairs
+    end = tree.state[LEAF_TOP]
+    count = 0
+    for other in range(end):
+        if hangs(tree, 2 * other):
+            pairs.some[count] = other
+            count += 1
+        if count == BLOCK or (other == end - 1 and count > 0):
+            evaluate(pairs, row, pairs.some[:count], pairs.block)
+            for s in range(count):
+                u = 2 * pairs.some[s]
+                pairs.lower[u] = with_member(linkage, pairs.lower[u], pairs.block[s], share)
+            count = 0
+    pairs.state[LOOKED_AT] += tree.state[N_POINTS]
+
+
+@step
+def measure_cluster(linkage, tree, a):
+    """Fill ``pairs.lower`` and ``pairs.upper`` with ζ between `a` and every node; False if it has paused. O(|a| n m).
+
+    For nodes above or below `a` they mean nothing. For minimax linkage they are the largest dissimilarity.
+    """
+    pairs, state = tree.pairs, tree.pairs.state
+    if state[MEASURED] == a:
+        return True
+    count = collect_rows(tree, a, pairs.rows)
+    start = 0
+    if state[PAUSED_NODE] == a and state[PAUSED_SIDE] == ITSELF_MEASURED:
+        start = state[PAUSED_ROW]
+    else:
+        for row in range(tree.state[LEAF_TOP]):
+            pairs.lower[2 * row] = without_members(linkage)
+    state[MEASURED] = NULL
+    for r in range(start, count):
+        if must_pause(pairs):
+            state[PAUSED_NODE], state[PAUSED_SIDE], state[PAUSED_ROW] = a, ITSELF_MEASURED, r
+            return False
+        add_member(linkage, tree, pairs.rows[r], tree.size[2 * pairs.rows[r]] / tree.size[a])
+    state[PAUSED_NODE] = NULL
+    for row in range(tree.state[LEAF_TOP]):
+        pairs.upper[2 * row] = pairs.lower[2 * row]
+    measure_unions(linkage, tree)
+    state[MEASURED] = a
+    return True
+
+
+@step
+def value_below(linkage, tree, a, u, floor):
+    """ζ(a, u) if it is below `floor`, otherwise a value from `floor` up to it, in one go."""
+    pause_at = tree.pairs.state[PAUSE_AT]
+    tree.pairs.state[PAUSE_AT] = UNLIMITED
+    value, _, _ = compare(linkage, tree, a, u, floor, 0, NOTHING_YET)
+    tree.pairs.state[PAUSE_AT] = pause_at
+    return value
+
+
+def _measured_value(linkage, tree, a, u, floor):
+    return tree.pairs.lower[u]
+
+
+def _measured_radius(linkage, tree, a, u, floor):
+    """No point covers both ends of the largest dissimilarity with less than half of it, where distances are true."""
+    largest = tree.pairs.lower[u]
+    if tree.pairs.state[TRIANGLE] != NOTHING:
+        part = 0.25 if tree.pairs.state[TRIANGLE] == SQUARE_ROOT else 0.5
+        if part * largest * (1.0 - 1e-9) >= floor:
+            return floor
+    return value_below(linkage, tree, a, u, floor)
+
+
+#: ζ(a, u) if it is below `floor`, otherwise a value from `floor` on, after `a` has been measured.
+measured_value = choose(
+    "linkage", {**dict.fromkeys((Single, Complete, Average), _measured_value), Minimax: _measured_radius}
+)
+
+
+@inline
+def is_better(tree, height_a, u, value, smallest):
+    """Whether a cluster of height `height_a` and `u` would merge at `value` below `smallest`, both being there."""
+    if not (value < smallest and value >= max(height_a, tree.height[u])):
+        return False
+    p = tree.parent[u]
+    return p == NULL or value < tree.height[p]
+
+
+@step
+def exhaust_pairs(linkage, tree, a, limit):
+    """Test every node. See `evertree.kernels.search_means.descend_means`. O(|a| n m)."""
+    best, smallest = np.int64(NULL), limit
+    if not measure_cluster(linkage, tree, a):
+        return np.int64(BUSY), limit
+    height_a = tree.height[a]
+    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
+        if tree.parent[u] <= NULL or u == a:
+            continue
+        height_p = tree.height[tree.parent[u]]
+        if not height_p > height_a or not tree.height[u] < smallest:
+            continue
+        value = measured_value(linkage, tree, a, np.int64(u), min(smallest, height_p))
+        if is_better(tree, height_a, u, value, smallest):
+            best, smallest = np.int64(u), value
+    return best, smallest
+
+
+@step
+def climb_pairs(linkage, tree, search, a, limit):
+    """Follow the neighbours of some members of `a`, and test their ancestors: see `exhaust_pairs`."""
+    stamp = begin_search(search)
+    best, smallest = np.int64(NULL), limit
+    height_a = tree.height[a]
+    for number in range(1 if is_leaf(a) else N_MEMBERS):
+        row = some_member(tree, a, number) >> 1
+        for k in range(search.near.shape[1]):
+            u = np.int64(search.near[row, k])
+            if u == NULL or not hangs(tree, u):
+                continue
+            while search.seen[u] != stamp and tree.height[u] < smallest:
+                search.seen[u] = stamp
+                p = np.int64(tree.parent[u])
+                if p == NULL or p == tree.parent[a]:
+                    break
+                if tree.height[p] > height_a:
+                    value = value_below(linkage, tree, a, u, min(smallest, tree.height[p]))
+                    if is_better(tree, height_a, u, value, smallest):
+                        best, smallest = u, value
+                u = p
+    return best, smallest
+
+
+@step
+def partner_by_pairs(linkage, tree, search, a, limit):
+    """The node that `a` would rather merge with, below `limit`, and ζ: NULL if none was found, BUSY after a pause."""
+    if search.state[IS_EXACT] or FEW * collect_rows(tree, a, tree.pairs.rows) >= tree.state[N_POINTS]:
+        return exhaust_pairs(linkage, tree, a, limit)
+    return climb_pairs(linkage, tree, search, a, limit)
+
+
+@step
+def find_near_points(linkage, tree, search, i):
+    """Fill the list of leaf `i`, by looking at all others; return how many steps are left: none. O(n m)."""
+    pairs = tree.pairs
+    end = tree.state[LEAF_TOP]
+    count = 0
+    for other in range(end):
+        if 2 * other != i and hangs(tree, 2 * other):
+            pairs.some[count] = other
+            count += 1
+        if count == BLOCK or (other == end - 1 and count > 0):
+            evaluate(pairs, i >> 1, pairs.some[:count], pairs.block)
+            for s in range(count):
+                note_one(search, i, 2 * pairs.some[s], pairs.block[s])
+            count = 0
+    return 0
+
+
+@step
+def place_by_pairs(linkage, tree, search, i):
+    """Measure leaf `i`, which is new, and find the node beside which it belongs: near the points nearest to it. O(n m).
+
+    It is the one with the smallest ζ that is from its own height up to that of its parent.
+    """
+    measure_point(linkage, tree, i, True)
+    pairs = tree.pairs
+    forget_near(search, i, 0)
+    for row in range(tree.state[LEAF_TOP]):
+        if hangs(tree, 2 * row):
+            note_one(search, i, 2 * row, pairs.lower[2 * row])
+    count = 0
+    for k in range(search.near.shape[1]):
+        if search.near[i >> 1, k] != NULL:
+            search.stack[count] = search.near[i >> 1, k]
+            count += 1
+    forget_near(search, i, 0)
+    for k in range(count):
+        j = np.int64(search.stack[k])
+        if not is_known(pairs, j):
+            pairs.lower[j] = dissimilarity(pairs, i >> 1, j >> 1)
+            pairs.upper[j] = pairs.lower[j]
+        note_near(search, i, j, pairs.lower[j])
+    best, smallest = np.int64(NULL), np.inf
+    stamp = begin_search(search)
+    for k in range(count):
+        u = np.int64(search.near[i >> 1, k])
+        while u != NULL and search.seen[u] != stamp and tree.height[u] < smallest:
+            search.seen[u] = stamp
+            p = np.int64(tree.parent[u])
+            floor = smallest if p == NULL else min(smallest, tree.height[p])
+            value = point_value(linkage, tree, i, u, floor)
+            if value < floor and is_better(tree, 0.0, u, value, smallest):
+                best, smallest = u, value
+            u = p
+    return best if best != NULL else np.int64(search.near[i >> 1, 0])
