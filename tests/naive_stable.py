@@ -156,7 +156,7 @@ def smallest_first(tree: Tree, zeta: Zeta, weight: Sequence[float], strongly_red
 
 
 def smallest_first_trees(tree: Tree, zeta: Zeta, weight: Sequence[float], strongly_reducible: bool) -> list[Tree]:
-    """Moves while there are any, at the deepest node first; then the blocking pair with the smallest ζ; and again.
+    """Moves while there are any, from the bottom up; then the blocking pair with the smallest ζ; and again.
 
     The trees where no move is left: the first one, and one after each graft.
     """
@@ -165,18 +165,23 @@ def smallest_first_trees(tree: Tree, zeta: Zeta, weight: Sequence[float], strong
         A, Q, _ = min(pairs, key=lambda pair: pair[2])
         grafted = graft(trees[-1], *cut_and_target(A, Q, weight))
         trees.append(moved(grafted, zeta, strongly_reducible))
+        if len(trees) > len(cluster(tree)):
+            raise RuntimeError("as many grafts as points: each should have made one more merge of batch clustering")
     return trees
 
 
 def moved(tree: Tree, zeta: Zeta, strongly_reducible: bool) -> Tree:
-    """After all wanted moves, the deepest node first."""
+    """After all wanted moves, from the bottom up."""
     while moves := wanted_stable_moves(tree, zeta, strongly_reducible):
-        tree = nni(tree, *max(moves, key=lambda move: depth(tree, move[0][:2])))
+        tree = nni(tree, *settled(moves, zeta)[0])
     return tree
 
 
-def depth(tree: Tree, node: Tree) -> int:
-    return sum(cluster(node) < cluster(t) for t in subtrees(tree))
+def settled(moves: list[Move], zeta: Zeta, tolerance: float = TOLERANCE) -> list[Move]:
+    """Those moves that need not wait, because v=(a,b) and c are monotone below; the deepest is one of them."""
+    return [
+        move for move in moves if is_monotone(move[0][:2], zeta, tolerance) and is_monotone(move[0][2], zeta, tolerance)
+    ]
 
 
 # Batch clustering (`tab.HAC`)

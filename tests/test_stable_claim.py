@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import graphlib
+import itertools
 
 import numpy as np
 import pytest
@@ -62,6 +63,23 @@ def sign(before, after):
     return 0
 
 
+# One tree, by hand
+
+
+def test_blocking_pairs_and_grafts_by_hand():
+    """Points 0, 1, 10 and 12 of a line, complete linkage: 0 and 1, 1 and 2, 2 and 3 would rather merge."""
+    x, tree, weight = np.array([[0.0], [1], [10], [12]]), ((0, 2), (1, 3)), [1.0, 2, 3, 3]
+    zeta = naive.complete(np.sqrt(naive.sqeuclidean(x)))
+    assert [stable.height(t, zeta) for t in (tree, (0, 2), (1, 3), 3)] == [12, 10, 11, 0]
+    pairs = {(frozenset([A, Q]), z) for A, Q, z in stable.blocking_pairs(tree, zeta)}
+    assert pairs == {(frozenset([0, 1]), 1), (frozenset([1, 2]), 9), (frozenset([2, 3]), 2)}
+    assert set(stable.wanted_grafts(tree, zeta, weight)) == {(0, 1), (1, 2), (3, 2)}
+    assert naive.canonical(stable.graft(tree, 0, 1)) == (((0, 1), 3), 2)
+    assert naive.canonical(stable.graft(tree, 3, (0, 2))) == (((0, 2), 3), 1)
+    assert stable.smallest_first(tree, zeta, weight, strongly_reducible=True) == (((1, 0), (3, 2)), 0)
+    assert stable.batch_trees(zeta, 4) == {((0, 1), (2, 3))}
+
+
 # The claim
 
 
@@ -95,16 +113,28 @@ def test_neither_half_of_stable_is_enough(linkage):
     assert only_unblocked > 0
 
 
-
 # No cycle
 
 
-def steps_graph(zeta, weight, linkage, n):
-    """The trees before every tree: all that one step of any run can do."""
-    return {tree: stable.stable_steps(tree, zeta, weight, linkage != "ward") for tree in all_trees(n)}
+def steps(tree, moves, grafts):
+    """All that the next tree can be: after a move where there is one, otherwise after a graft."""
+    moved = {naive.canonical(naive.nni(tree, *move)) for move in moves}
+    return moved or {naive.canonical(stable.graft(tree, *ends)) for ends in grafts}
+
+
+def either_end(tree, zeta):
+    """Every blocking pair twice: A is cut off, or Q."""
+    return [ends for A, Q, _ in stable.blocking_pairs(tree, zeta) for ends in ((A, Q), (Q, A))]
+
+
+def smallest(tree, zeta, weight):
+    """The grafts of the blocking pairs with the smallest ζ."""
+    pairs = stable.blocking_pairs(tree, zeta)
+    return [stable.cut_and_target(A, Q, weight) for A, Q, z in pairs if not naive.less(min(p[2] for p in pairs), z)]
 
 
 def has_cycle(graph):
+    assert set().union(*graph.values()) <= set(graph)
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError:
@@ -112,22 +142,81 @@ def has_cycle(graph):
     return False
 
 
+def ends(graph):
+    return {tree for tree, following in graph.items() if not following}
+
+
 @pytest.mark.parametrize("linkage", LINKAGES)
-@pytest.mark.parametrize(("n", "n_sets"), [(4, 10), (5, 25), (6, 2)])
+@pytest.mark.parametrize(("n", "n_sets"), [(4, 10), (5, 20), (6, 2)])
 def test_every_run_ends_at_a_batch_tree(linkage, n, n_sets):
     """Whatever the start, and in any order of moves and of grafts: no cycle, and nowhere to stop but there."""
     for zeta, weight in cases(linkage, n, n_sets, seed=1):
-        graph = steps_graph(zeta, weight, linkage, n)
+        graph = {tree: stable.stable_steps(tree, zeta, weight, linkage != "ward") for tree in all_trees(n)}
         assert not has_cycle(graph)
-        assert {tree for tree, following in graph.items() if not following} == stable.batch_trees(zeta, n)
+        assert ends(graph) == stable.batch_trees(zeta, n)
 
 
-#: Five points on a line, all of weight 1.
-ON_A_LINE = np.array([[18.0], [6.0], [11.0], [4.0], [0.0]])
+def bottom_up(zeta, n):
+    """All steps with Ward's rules, where a move waits until v and c are monotone; either end is cut off."""
+    graph = {}
+    for tree in all_trees(n):
+        moves = stable.wanted_stable_moves(tree, zeta, strongly_reducible=False)
+        graph[tree] = steps(tree, stable.settled(moves, zeta), either_end(tree, zeta))
+    return graph
 
 
-def test_ward_needs_all_of_its_rules(monkeypatch):
-    pass
+@pytest.mark.parametrize("linkage", LINKAGES)
+@pytest.mark.parametrize(("n", "n_sets"), [(4, 5), (5, 10), (6, 1)])
+def test_bottom_up_ends_for_every_reducible_linkage(linkage, n, n_sets):
+    """Ward's rules for moves suit all five; then it does not matter which blocking pair is grafted, nor which end."""
+    for zeta, _ in cases(linkage, n, n_sets, seed=5):
+        graph = bottom_up(zeta, n)
+        assert not has_cycle(graph)
+        assert ends(graph) == stable.batch_trees(zeta, n)
+
+
+class TestWardNeedsItsRules:
+    """Each rule left out, on a small data set on which moves and grafts then go round for ever."""
+
+    def test_moves_as_in_the_paper(self):
+        """And a batch tree is left again, because it is not homogeneous."""
+        zeta, weight = naive.ward(np.array([[0.0, 2], [1, 2], [1, 1], [0, 0], [2, 0]])), [1.0] * 5
+        graph = {
+            tree: steps(tree, naive.wanted_moves(tree, zeta), stable.wanted_grafts(tree, zeta, weight))
+            for tree in all_trees(5)
+        }
+        assert has_cycle(graph)
+        assert ends(graph) < stable.batch_trees(zeta, 5)
+        assert not has_cycle(bottom_up(zeta, 5))
+
+    @pytest.mark.parametrize(
+        ("x", "grafts"),
+        [
+            ([[18.0], [6], [11], [4], [0]], stable.wanted_grafts),
+            ([[6.0, 7], [5, 3], [3, 5], [6, 0], [0, 3]], smallest),
+        ],
+        ids=["any graft", "smallest first"],
+    )
+    def test_moves_that_break_the_lower_child_of_an_inverted_node(self, x, grafts):
+        """Although the lighter end is cut off."""
+        zeta, weight = naive.ward(np.array(x)), [1.0] * 5
+        graph = {}
+        for tree in all_trees(5):
+            moves = naive.wanted_moves(tree, zeta)
+            moves = [move for move in moves if stable.joins_existing(move, zeta) or stable.mends(move, zeta)]
+            graph[tree] = steps(tree, moves, grafts(tree, zeta, weight))
+        assert has_cycle(graph)
+        assert ends(graph) == stable.batch_trees(zeta, 5)
+        assert not has_cycle({tree: stable.stable_steps(tree, zeta, weight, False) for tree in all_trees(5)})
+
+    def test_moves_in_any_order_with_either_end_cut_off(self):
+        """A move that joins near with a c which is low but has a high node below it comes too early."""
+        x = np.array([[0.0, 12], [20, 12], [10, 0], [12, 11], [11, 4], [7, 9]])
+        zeta, weight = naive.ward(x, np.array([2.0, 2, 33, 4, 2, 1])), [2.0, 2, 33, 4, 2, 1]
+        moves = {tree: stable.wanted_stable_moves(tree, zeta, strongly_reducible=False) for tree in all_trees(6)}
+        assert has_cycle({tree: steps(tree, moves[tree], either_end(tree, zeta)) for tree in moves})
+        assert not has_cycle({tree: stable.stable_steps(tree, zeta, weight, False) for tree in moves})
+        assert not has_cycle(bottom_up(zeta, 6))
 
 
 # What decreases
@@ -135,17 +224,14 @@ def test_ward_needs_all_of_its_rules(monkeypatch):
 
 @pytest.mark.parametrize("linkage", LINKAGES)
 def test_a_graft_on_a_monotone_tree_decreases_the_sorted_heights(linkage):
-    """Whichever of the two is cut off: it removes values above ζ(A,Q) only, and adds ζ(A,Q)."""
+    """Whichever end is cut off: it removes values above ζ(A,Q) only, and adds ζ(A,Q)."""
     n_grafts = 0
     for zeta, _ in cases(linkage, 5, 10, seed=2):
         for tree in all_trees(5):
-            if not stable.is_monotone(tree, zeta):
-                continue
-            before = naive.sorted_heights(tree, zeta)
-            for A, Q, _ in stable.blocking_pairs(tree, zeta):
-                for cut, target in ((A, Q), (Q, A)):
-                    after = naive.sorted_heights(stable.graft(tree, cut, target), zeta)
-                    assert sign(before, after) == -1
+            if stable.is_monotone(tree, zeta):
+                before = naive.sorted_heights(tree, zeta)
+                for cut, target in either_end(tree, zeta):
+                    assert sign(before, naive.sorted_heights(stable.graft(tree, cut, target), zeta)) == -1
                     n_grafts += 1
     assert (n_grafts > 0) == (linkage != "single")
 
@@ -162,6 +248,61 @@ def test_a_move_never_increases_the_sorted_heights(linkage):
     assert -1 in signs
 
 
+def test_a_move_of_ward_decreases_the_sorted_heights_unless_it_mends():
+    """The sum of heights stays, so where v is lower than its parent the smaller of the two goes down."""
+    signs = {True: set(), False: set()}
+    for zeta, _ in cases("ward", 5, 5, seed=3):
+        for tree in all_trees(5):
+            before = naive.sorted_heights(tree, zeta)
+            for move in naive.wanted_moves(tree, zeta):
+                after = naive.sorted_heights(naive.nni(tree, *move), zeta)
+                signs[stable.mends(move, zeta)].add(sign(before, after))
+    assert signs[False] == {-1}
+    assert signs[True] >= {-1, 1}
+
+
+def test_a_move_of_ward_that_mends_can_increase_the_sorted_heights():
+    zeta = naive.ward(np.array([[-5.0], [5.0], [0.0]]))
+    tree = ((0, 1), 2)
+    moves = stable.wanted_stable_moves(tree, zeta, strongly_reducible=False)
+    assert [naive.sorted_heights(naive.nni(tree, *move), zeta) for move in moves] == [[12.5, 37.5]] * 2
+    assert naive.sorted_heights(tree, zeta) == [0, 50]
+
+
+def test_bottom_up_every_step_of_ward_decreases_the_running_heights():
+    """Where there are no ties: a step adds a value, and removes only larger ones."""
+    n_mends = 0
+    for zeta, _ in cases("ward", 5, 10, kinds=["random", "weighted", "lognormal"], seed=6):
+        for tree in all_trees(5):
+            before = stable.sorted_running_heights(tree, zeta)
+            moves = stable.settled(stable.wanted_stable_moves(tree, zeta, strongly_reducible=False), zeta)
+            for after in steps(tree, moves, either_end(tree, zeta)):
+                assert sign(before, stable.sorted_running_heights(after, zeta)) == -1
+            n_mends += sum(stable.mends(move, zeta) for move in moves)
+    assert n_mends > 0
+
+
+def test_bottom_up_the_sorted_heights_of_ward_decrease_from_rest_to_rest():
+    """Ties or not: a graft, and then moves until none is wanted."""
+    n_grafts = n_moved = 0
+    for zeta, _ in cases("ward", 5, 10, seed=7):
+
+        @functools.cache
+        def rests(tree, zeta=zeta):
+            moves = stable.settled(stable.wanted_stable_moves(tree, zeta, strongly_reducible=False), zeta)
+            return set().union(*map(rests, steps(tree, moves, ()))) if moves else {tree}
+
+        for tree in all_trees(5):
+            if rests(tree) == {tree}:
+                for cut, target in either_end(tree, zeta):
+                    grafted = naive.canonical(stable.graft(tree, cut, target))
+                    n_grafts += 1
+                    n_moved += rests(grafted) != {grafted}
+                    for rest in rests(grafted):
+                        assert sign(naive.sorted_heights(tree, zeta), naive.sorted_heights(rest, zeta)) == -1
+    assert n_grafts > n_moved > 0
+
+
 # The smallest first
 
 
@@ -174,11 +315,11 @@ def test_smallest_first_makes_one_batch_merge_per_graft(linkage, n):
     for zeta, weight in cases(linkage, n, 5, seed=4):
         start = naive.random_tree(rng, n)
         trees = stable.smallest_first_trees(start, zeta, weight, linkage != "ward")
-        merges = [n_first_merges(tree, zeta, n) for tree in trees]
+        merges = [stable.batch_merges(tree, zeta, n) for tree in trees]
         assert all(stable.is_monotone(tree, zeta) for tree in trees)
-        assert all(before < after for before, after in zip(merges, merges[1:], strict=False))
-        assert merges[-1] == n - 1
-        assert stable.certify(trees[-1], zeta, n)
+        assert all(before < after for before, after in itertools.pairwise(merges))
+        assert len(merges[-1]) == n - 1
+        assert n > 6 or naive.canonical(trees[-1]) in stable.batch_trees(zeta, n)
         assert stable.smallest_first(start, zeta, weight, linkage != "ward") == (trees[-1], len(trees) - 1)
         assert len(trees) - 1 <= max(n - 2, 0)
         n_grafts += len(trees) - 1

@@ -29,6 +29,10 @@ class LinkageError(ParameterError):
     """A linkage and a metric that have no meaning together, or are not known."""
 
 
+class UnstableError(EvertreeError):
+    """A tree is not one that batch clustering would have made."""
+
+
 class DataError(EvertreeError, ValueError):
     """The points themselves cannot be used."""
 

@@ -16,10 +16,10 @@ from evertree.errors import DimensionError, ParameterError
 from evertree.incoming import Progress, receive, receive_again, receive_changed
 from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_weights, as_whole_number, as_width
 from evertree.keys import KeyTable
-from evertree.reader import HierarchyReader
 from evertree.refinement import Report
 from evertree.scheme import DISSIMILARITIES, Scheme
 from evertree.tree import Aim, Incoming, LiveTree, new_tree, starting
+from evertree.verdicts import HierarchyVerdicts
 
 #: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
 _UNDOABLE = 10_000
@@ -30,7 +30,7 @@ _PART = 4_096
 NONE = np.empty(0, np.int32)
 
 
-class Hierarchy(HierarchyReader):
+class Hierarchy(HierarchyVerdicts):
     """A hierarchical clustering (a dendrogram) of points that come, go and change.
 
     The tree is valid at every moment, and after every edit it is *homogeneous*: no cluster is closer to its parent's
@@ -238,7 +238,7 @@ class Hierarchy(HierarchyReader):
             )
             for start in range(0, leaves.size, _PART):
                 live.insert(leaves[start : start + _PART])
-                leaves = self._reorder(live, leaves)
+                leaves = self._reorder(live, 0.5, leaves)
                 if held.should_stop and before is not None:
                     self._live, self._keys = before
                     return []  # Ctrl-C is raised where the block ends
@@ -359,7 +359,10 @@ class Hierarchy(HierarchyReader):
         budget = as_seconds(seconds)
         max_moves = None if moves is None else as_whole_number("moves", moves)
         goal = as_choice("until", self.goal if until is None else until, GOALS)
-        return refinement.run(self._live, goal, budget, max_moves, _checked_progress(progress))
+        live = self._live
+        return refinement.run(
+            live, goal, budget, max_moves, _checked_progress(progress), lambda share: self._reorder(live, share, NONE)
+        )
 
     @one_at_a_time
     def set_linkage(
@@ -447,7 +450,8 @@ class Hierarchy(HierarchyReader):
         >>> et.load("tree.evertree").keys()
         ['a', 'b']
         """
-        saving.save(path, self._live, self._keys, {"goal": self.goal, "search_width": self.search_width, "seed": self.seed})
+        options = {"goal": self.goal, "search_width": self.search_width, "seed": self.seed}
+        saving.save(path, self._live, self._keys, options)
 
     def __repr__(self) -> str:
         content = "empty"
@@ -518,9 +522,9 @@ class Hierarchy(HierarchyReader):
         live.reserve(len(incoming))
         return live
 
-    def _reorder(self, live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.int32]:
+    def _reorder(self, live: LiveTree, share: float, leaves: NDArray[np.int32]) -> NDArray[np.int32]:
         """Number the nodes anew where that pays; return the new numbers of some leaves."""
-        place = live.reorder()
+        place = live.reorder(share)
         if place is None:
             return leaves
         self._keys.relocate(place)

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree import kernels
 from evertree.columns import NULL
-from evertree.errors import EmptyHierarchyError, InvariantError, ParameterError, UnknownNodeError
+from evertree.errors import EmptyHierarchyError, ParameterError, UnknownNodeError
 from evertree.keys import KeyTable
-from evertree.tree import LiveTree, invariants, views
+from evertree.tree import LiveTree, views
 
 
 class HierarchyReader:
@@ -312,54 +311,6 @@ class HierarchyReader:
         leaves = self._live.prototypes(chosen)
         return dict(zip(chosen.tolist(), self._keys.keys_of(leaves, self._live.tree.birth[leaves]), strict=True))
 
-    def is_homogeneous(self) -> bool:
-        """Whether no grandchild is closer to its parent's sibling than to its own sibling. Scans the whole tree.
-
-        This is the paper's Definition 4, checked at every node. See `violations`.
-
-        Examples
-        --------
-        >>> h = et.Hierarchy.random(np.random.default_rng(0).normal(size=(50, 2)))
-        >>> h.is_homogeneous()
-        False
-        >>> report = h.refine()
-        >>> h.is_homogeneous()
-        True
-        """
-        return self.violations().size == 0
-
-    def violations(self) -> NDArray[np.int32]:
-        """The nodes with a child that is closer to the node's sibling than to its own sibling. Scans the whole tree.
-
-        Values that differ by less than 1e-9 of the larger (1e-5 for float32), or by less than rounding explains, are
-        equal.
-
-        Examples
-        --------
-        >>> h = et.Hierarchy.from_linkage([[0, 2, 1, 2], [1, 3, 1, 3]], [[0.0], [1.0], [9.0]])
-        >>> [h.members(node) for node in h.violations()]
-        [[0, 2]]
-        """
-        found = np.empty(len(self), np.int32)
-        if len(self) < 3:
-            return found[:0]
-        return found[: kernels.scan.find_violations(self._live.for_scanning(), self._live.tag, found)]
-
-    def is_monotone(self) -> bool:
-        """Whether no node is lower than its child. Scans the whole tree.
-
-        Examples
-        --------
-        >>> h = et.Hierarchy()
-        >>> keys = h.insert([[0.0], [5.0], [1.0]])
-        >>> h.is_monotone()
-        True
-        """
-        if len(self) < 3:
-            return True
-        found = np.empty(len(self), np.int32)
-        return int(kernels.scan.find_inversions(self._live.tree, self._live.tag, found)) == 0
-
     def linkage_matrix(self) -> NDArray[np.float64]:
         """The tree as SciPy's matrix Z: leaf i is ``keys()[i]``, and the heights are finite and monotone.
 
@@ -434,31 +385,6 @@ class HierarchyReader:
         array([4.5, 1. , 4.5])
         """
         return views.cophenetic(self._live, self._keys.leaves())
-
-    def validate(self) -> None:
-        """Check every invariant of the tree, its statistics recomputed from the points; for tests.
-
-        O(n m depth) with statistics, O(n² depth) for linkages that compare pairs.
-
-        Raises
-        ------
-        InvariantError
-            If one does not hold: a bug in evertree.
-
-        Examples
-        --------
-        >>> h = et.Hierarchy()
-        >>> keys = h.insert([[0.0], [5.0], [1.0]])
-        >>> h.validate()
-        """
-        try:
-            invariants.check_shape(self._live)
-            invariants.check_worklist(self._live)
-            invariants.check_points(self._live)
-            invariants.check_statistics(self._live)
-            invariants.check_keys(self._live, self._keys.leaves())
-        except InvariantError as error:
-            raise InvariantError(f"{error}: a bug in evertree, please report it") from None
 
     def _known_node(self, node: Any) -> int:
         if isinstance(node, numbers.Integral) and not isinstance(node, bool):

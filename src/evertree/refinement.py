@@ -16,6 +16,9 @@ from evertree.tree import LiveTree
 _SLICE = 0.005
 _PROGRESS_EVERY = 0.1
 
+#: Seconds that must be left for each point, to number the nodes anew.
+_SECONDS_TO_REORDER = 1e-5
+
 
 @dataclass(frozen=True)
 class Report:
@@ -95,14 +98,17 @@ def run(
     seconds: float | None,
     max_moves: int | None,
     progress: Callable[[Report], object] | None,
+    reorder: Callable[[float], object],
 ) -> Report:
     """Refine until the tree is homogeneous, or stable, or a budget is spent.
 
-    Between two calls of the kernel the tree is valid: Ctrl-C and errors of `progress` may come there.
+    Between two calls of the kernel the tree is valid: Ctrl-C and errors of `progress` may come there. `reorder` is
+    called there now and then to number the nodes anew where a share of them is out of order. That takes a second for a
+    million points, and is not done where time is short.
     """
     live.move_towards(until)
     try:
-        return _run(live, until == "stable", seconds, max_moves, progress)
+        return _run(live, until == "stable", seconds, max_moves, progress, reorder)
     finally:
         live.move_towards(live.aim.goal)
 
@@ -113,12 +119,15 @@ def _run(
     seconds: float | None,
     max_moves: int | None,
     progress: Callable[[Report], object] | None,
+    reorder: Callable[[float], object],
 ) -> Report:
     start = last_call = time.perf_counter()
     if live.n_pending == 0 and live.n_guarded:
         live.rebuild()  # the guard stopped an earlier run: try again
     if to_stable:
         live.prepare_search()
+    if seconds is None or seconds > _SECONDS_TO_REORDER * live.n_points:
+        reorder(0.1)
     step = live.stabilise if to_stable else live.homogenise
     goal = "stable" if to_stable else "homogeneous"
     before = _counts(live)
@@ -161,6 +170,8 @@ def _run(
         else:
             step(n_steps, moves_left)
             now = time.perf_counter()
+            if seconds is None or seconds - (now - start) > _SECONDS_TO_REORDER * live.n_points:
+                reorder(0.5)
             new = _counts(live) - counts
             moved.note(int(new[_CHECKS]), int(new[_MOVES]))
             grafted.note(int(new[_SEARCHES]), int(new[_GRAFTS]))

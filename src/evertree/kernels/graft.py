@@ -6,14 +6,17 @@ tree: max(h(A), h(Q)) ≤ ζ(A, Q) < min(h(parent of A), h(parent of Q)). A graf
 
 from __future__ import annotations
 
+import numpy as np
+
 from evertree.columns import NULL, PAUSE_AT, UNLIMITED, MeanTree, PairTree
 from evertree.kernels.compile import choose, inline, step
-from evertree.kernels.linkage_values import exceeds
+from evertree.kernels.linkage_values import exceeds, linkage_value
+from evertree.kernels.neighbours import begin_search
 from evertree.kernels.pair_path import cut_off, hang_on
 from evertree.kernels.pair_point import measure_union
 from evertree.kernels.search_pairs import measure_cluster
 from evertree.kernels.topology import attach, detach, sibling
-from evertree.kernels.worklist import push, refresh
+from evertree.kernels.worklist import push, refresh, refresh_up
 
 
 def _exceeds_by_means(linkage, tree, tolerance, u, value, a, q):
@@ -31,64 +34,82 @@ merges_above = choose("tree", {MeanTree: _exceeds_by_means, PairTree: _exceeds_b
 
 
 @inline
-def is_below(tree, u, top):
-    """Whether `u` is `top` or below it. O(depth)."""
-    while u != NULL and u != top:
+def meeting_node(tree, search, a, q):
+    """The smallest cluster that holds both `a` and `q`. O(depth)."""
+    stamp = begin_search(search)
+    u = a
+    while u != NULL:
+        search.seen[u] = stamp
         u = tree.parent[u]
-    return u == top
+    u = q
+    while search.seen[u] != stamp:
+        u = tree.parent[u]
+    return np.int64(u)
 
 
 @step
-def is_blocking(linkage, tree, tolerance, a, q, value):
-    """Whether `a` and `q` are a blocking pair, ζ(a, q) being `value`."""
+def meet_if_blocking(linkage, tree, search, tolerance, a, q, value):
+    """If `a` and `q` are a blocking pair, ζ(a, q) being `value`, the node at which they meet in the tree; else NULL."""
     if tree.parent[a] == NULL or tree.parent[q] == NULL or tree.parent[a] == tree.parent[q]:
-        return False
+        return np.int64(NULL)
     highest = max(tree.height[a], tree.height[q])
     if value < highest - tolerance * highest:
-        return False
+        return np.int64(NULL)
     if not merges_above(linkage, tree, tolerance, a, value, a, q):
-        return False
+        return np.int64(NULL)
     if not merges_above(linkage, tree, tolerance, q, value, a, q):
-        return False
-    return not is_below(tree, a, q) and not is_below(tree, q, a)
+        return np.int64(NULL)
+    top = meeting_node(tree, search, a, q)
+    return np.int64(NULL) if top in (a, q) else top
 
 
-@inline
-def climb_up(linkage, tree, work, u):
-    """Compute `u` and all above it anew; note the dirty checks. O(m depth)."""
-    while u != NULL:
-        refresh(linkage, tree, work, u)
-        u = tree.parent[u]
+# A graft changes no cluster from the node at which `x` and `target` meet upwards: only the height of this node. Where
+# that is the parent of `x`, the sibling takes its place, and is the same cluster when `x` is back.
 
 
-def _graft_means(linkage, tree, work, x, target):
+def _graft_means(linkage, tree, work, x, target, top):
+    is_parent = tree.parent[x] == top
     s = detach(tree, x)
     push(work, s)
     push(work, sibling(tree, s))
-    climb_up(linkage, tree, work, tree.parent[s])
+    if is_parent:
+        top = np.int64(s)
+    else:
+        refresh_up(linkage, tree, work, np.int64(tree.parent[s]), top)
     p = attach(tree, x, target)
     push(work, x)
     push(work, target)
-    climb_up(linkage, tree, work, p)
+    refresh_up(linkage, tree, work, np.int64(p), top)
+    if is_parent:
+        refresh(linkage, tree, work, top)
+    else:
+        tree.height[top] = linkage_value(linkage, tree, tree.left[top], tree.right[top])
+        push(work, top)
+        push(work, tree.parent[top])
+        push(work, sibling(tree, top))
 
 
-def _graft_pairs(linkage, tree, work, x, target):
+def _graft_pairs(linkage, tree, work, x, target, top):
     state = tree.pairs.state
     pause_at = state[PAUSE_AT]
-    state[PAUSE_AT] = UNLIMITED
+    state[PAUSE_AT] = UNLIMITED  # an edit is made in one go
     measure_cluster(linkage, tree, x)
+    is_parent = tree.parent[x] == top
+    s = np.int64(sibling(tree, x))
+    cut_off(linkage, tree, work, x, top)
+    if is_parent:
+        top = s
+    else:
+        u = tree.parent[s]
+        while u != top:  # x is not below these any more
+            measure_union(linkage, tree, u)
+            u = tree.parent[u]
+    hang_on(linkage, tree, work, x, target, top)
     state[PAUSE_AT] = pause_at
-    s = sibling(tree, x)
-    cut_off(linkage, tree, work, x)
-    u = tree.parent[s]
-    while u != NULL:  # x is not below these any more
-        measure_union(linkage, tree, u)
-        u = tree.parent[u]
-    hang_on(linkage, tree, work, x, target)
 
 
-#: Cut `x` off: its sibling takes the place of their parent. Hang it beside `target`, and note the dirty checks.
-#: O(m depth) with statistics, O(|x| n m) for pairs and more where a height has to be found anew.
+#: Cut `x` off: its sibling takes the place of their parent. Hang it beside `target`, which it meets at `top`. Note the
+#: dirty checks. O(m depth below top) with statistics, O(|x| n m) for pairs and more where a height must be found anew.
 graft = choose("tree", {MeanTree: _graft_means, PairTree: _graft_pairs})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from evertree.kernels.compile import kernel
 from evertree.kernels.linkage_values import average_value
 from evertree.kernels.pair_values import value_between
@@ -26,7 +28,7 @@ def sum_value_of_pairs(tree, average, nodes):
     for u in nodes:
         if not is_leaf(u):
             a, b = tree.left[u], tree.right[u]
-            total += tree.size[a] * tree.size[b] * tree.size[u] * value_between(average, tree, a, b)
+            total += tree.size[a] * tree.size[b] * tree.size[u] * value_between(average, tree, np.int64(a), np.int64(b))
     return total
 
 

@@ -52,8 +52,22 @@ def _may_move_ward(linkage, tree, tolerance, v, near):
 
 
 #: Whether the move that joins `near`, a child of `v`, with the sibling of `v` leads towards a stable tree.
-may_move = choose(
-    "linkage", {Ward: _may_move_ward, **dict.fromkeys((Single, Complete, Average, Minimax), _may_always)}
+may_move = choose("linkage", {Ward: _may_move_ward, **dict.fromkeys((Single, Complete, Average, Minimax), _may_always)})
+
+
+def _push_none(linkage, tree, work, g):
+    pass
+
+
+def _push_beyond(linkage, tree, work, g):
+    if work.state[GOAL] != HOMOGENEOUS:
+        push(work, tree.parent[g])
+        push(work, sibling(tree, g))
+
+
+#: Note the checks that read the height of `g`, which has changed, beside those that read its parts: `may_move` does.
+push_readers = choose(
+    "linkage", {Ward: _push_beyond, **dict.fromkeys((Single, Complete, Average, Minimax), _push_none)}
 )
 
 
@@ -64,6 +78,7 @@ def make_move(linkage, tree, work, v, near):
     far = sibling(tree, near)
     swap_with_uncle(tree, far)
     update_after_move(linkage, tree, v, near)
+    push_readers(linkage, tree, work, g)
     push(work, near)
     push(work, far)
     push(work, c)

@@ -11,7 +11,7 @@ from evertree.kernels.linkage_values import nearer_child
 from evertree.kernels.pair_path import take_in
 from evertree.kernels.pair_point import measure_point, nearer_to_point
 from evertree.kernels.topology import attach, is_leaf
-from evertree.kernels.worklist import push, refresh
+from evertree.kernels.worklist import push, refresh_up
 
 
 def _prepare_means(linkage, tree, i):
@@ -28,12 +28,10 @@ def _nearer_by_means(linkage, tree, k, i):
 
 
 def _hang_by_means(linkage, tree, work, i, k):
-    u = attach(tree, i, k)
+    p = attach(tree, i, k)
     push(work, i)
     push(work, k)
-    while u != NULL:
-        refresh(linkage, tree, work, u)
-        u = tree.parent[u]
+    refresh_up(linkage, tree, work, np.int64(p), np.int64(NULL))
 
 
 #: Find out what is needed of leaf `i` beside every node.

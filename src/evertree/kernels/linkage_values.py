@@ -33,6 +33,14 @@ def _average_of_sq(linkage, tree, u, v, sq):
     return tree.variance[u] + tree.variance[v] + sq
 
 
+def _sq_of_ward(linkage, tree, u, v, value):
+    return value / ward_factor(tree, u, v)
+
+
+def _sq_of_average(linkage, tree, u, v, value):
+    return max(value - tree.variance[u] - tree.variance[v], 0.0)
+
+
 def _ward_factor(linkage, tree, u, v):
     return ward_factor(tree, u, v)
 
@@ -43,6 +51,9 @@ def _average_factor(linkage, tree, u, v):
 
 #: ζ(u, v) from the squared distance between the means of `u` and `v`. O(1).
 value_of_sq = choose("linkage", {Ward: _ward_of_sq, Average: _average_of_sq})
+
+#: The squared distance between the means of `u` and `v` from ζ(u, v), less exact than that is. O(1).
+sq_of_value = choose("linkage", {Ward: _sq_of_ward, Average: _sq_of_average})
 
 #: What the squared distance between the means is multiplied with in ζ(u, v).
 distance_factor = choose("linkage", {Ward: _ward_factor, Average: _average_factor})

@@ -168,7 +168,8 @@ def settle(linkage, tree, v, floor):
         start, so_far = 0, NOTHING_YET
         if state[PAUSED_NODE] == v and state[PAUSED_SIDE] == side:
             start, so_far = state[PAUSED_ROW], tree.pairs.paused[0]
-        found, is_exact, row = compare(linkage, tree, child_at(tree, v, side), c, floor, start, so_far)
+        child = np.int64(child_at(tree, v, side))
+        found, is_exact, row = compare(linkage, tree, child, np.int64(c), floor, np.int64(start), so_far)
         if row >= 0:
             state[PAUSED_NODE], state[PAUSED_SIDE], state[PAUSED_ROW] = v, side, row
             tree.pairs.paused[0] = found
@@ -335,7 +336,7 @@ def means_to(linkage, tree, u, w, z_uw, error_uw):
     lighter, heavier = (a, b) if is_left else (b, a)
     if tree.size[lighter] * tree.size[w] > MOST_AT_ONCE:
         return 0.0, np.inf, 0.0, np.inf
-    value = value_between(linkage, tree, lighter, w)
+    value = value_between(linkage, tree, np.int64(lighter), np.int64(w))
     size, heavy = tree.size[lighter], tree.size[heavier]
     rest, error = mean_of_rest(z_uw, size + heavy, error_uw, value, size, 1.0, heavy)
     if is_left:

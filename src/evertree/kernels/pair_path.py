@@ -64,7 +64,8 @@ def _changed_average(linkage, tree, value, is_exact, error, x, y, i, comes):
 
 
 def _changed_minimax(linkage, tree, value, is_exact, error, x, y, i, comes):
-    if comes and is_leaf(i):  # no point of x ∪ y covers more with less, and i covers nothing with less than the largest of its row
+    if comes and is_leaf(i):
+        # No point of x ∪ y covers more with less, and i covers nothing with less than the largest of its row.
         return min(value, max(tree.pairs.lower[x], tree.pairs.lower[y])), False, 0.0
     return 0.0, False, 0.0
 
@@ -110,22 +111,22 @@ def change_cross(linkage, tree, work, v, side, x, y, i, comes):
 
 
 @step
-def change_path(linkage, tree, work, i, x, comes):
-    """Change heights and cross values from `x`, which leaf `i` joins or leaves, up to the root. O(depth) mostly.
+def change_path(linkage, tree, work, i, x, comes, top):
+    """Change heights and cross values from `x`, which `i` joins or leaves, up to `top`, or the root. O(depth) mostly.
 
     The shape of the tree is still that without `i`, or still that with it. A height that has to be computed from pairs
     becomes NaN. A check is noted where a cross value fell or a height rose: others that held still hold.
     """
-    while tree.parent[x] != NULL:
-        w, y = tree.parent[x], sibling(tree, x)
+    while x != top and tree.parent[x] != NULL:
+        w, y = np.int64(tree.parent[x]), np.int64(sibling(tree, x))
         height = changed_height(linkage, tree, w, x, y, i, comes)
         if not is_leaf(y):
             strengthen(linkage, tree, y)
             for side in (LEFT, RIGHT):
-                change_cross(linkage, tree, work, y, side, x, child_at(tree, y, side), i, comes)
+                change_cross(linkage, tree, work, y, side, x, np.int64(child_at(tree, y, side)), i, comes)
         if tree.parent[w] != NULL:
             strengthen(linkage, tree, w)
-            change_cross(linkage, tree, work, w, side_of(tree, w, x), x, sibling(tree, w), i, comes)
+            change_cross(linkage, tree, work, w, side_of(tree, w, x), x, np.int64(sibling(tree, w)), i, comes)
         if not height <= tree.height[w]:
             push(work, w)
         tree.height[w] = height
@@ -133,7 +134,7 @@ def change_path(linkage, tree, work, i, x, comes):
 
 
 def _recompute_from_pairs(linkage, tree, u):
-    tree.height[u] = value_between(linkage, tree, tree.left[u], tree.right[u])
+    tree.height[u] = value_between(linkage, tree, np.int64(tree.left[u]), np.int64(tree.right[u]))
     tree.error[u] = 1.0
 
 
@@ -149,21 +150,22 @@ recompute_height = choose("linkage", {**dict.fromkeys(RECURRENT, _recompute_from
 checks_all = choose("linkage", {Single: never, Complete: never, Average: always, Minimax: never})
 
 
-@inline
-def refresh_path(linkage, tree, work, u, comes):
-    """From `u` up to the root: size, birth, and heights that wait for it; note the checks, all where a point left."""
-    while u != NULL:
+@step
+def refresh_path(linkage, tree, work, u, comes, top):
+    """From `u` up to `top`, or the root: size, birth, heights that wait for it; note checks, all where a point left."""
+    above = np.int64(NULL) if top == NULL else np.int64(tree.parent[top])
+    while u != above:
         a, b = tree.left[u], tree.right[u]
         tree.size[u] = tree.size[a] + tree.size[b]
         tree.birth[u] = min(tree.birth[a], tree.birth[b])
         if np.isnan(tree.height[u]):
-            recompute_height(linkage, tree, u)
+            recompute_height(linkage, tree, np.int64(u))
         if checks_all(linkage) or not comes:
             push(work, u)
             push(work, sibling(tree, u))
         note_due(work, u)
         note_due(work, sibling(tree, u))
-        u = tree.parent[u]
+        u = np.int64(tree.parent[u])
 
 
 # The linkage between the point and a node, as a cross value of the point.
@@ -198,12 +200,15 @@ hang_point = choose("linkage", {**dict.fromkeys(RECURRENT, _hang_by_recurrence),
 
 
 @step
-def hang_on(linkage, tree, work, i, k):
-    """Hang `i`, whose linkage to every node is known, beside node `k`; change what is kept above, note dirty checks."""
+def hang_on(linkage, tree, work, i, k, top):
+    """Hang `i`, whose linkage to every node is known, beside `k`; change what is kept up to `top`, note dirty checks.
+
+    `top` is NULL for the root. Nodes above it hold `i` already, and do not change.
+    """
     above, error_above = 0.0, 0.0  # ζ between k and its sibling
     if tree.parent[k] != NULL:
         above, error_above = tree.height[tree.parent[k]], np.float64(tree.error[tree.parent[k]])
-    change_path(linkage, tree, work, i, k, True)
+    change_path(linkage, tree, work, np.int64(i), np.int64(k), np.int64(1), np.int64(top))
     p = attach(tree, i, k)
     hang_point(linkage, tree, i, k, p)
     if not is_leaf(i):
@@ -222,14 +227,24 @@ def hang_on(linkage, tree, work, i, k):
     push(work, k)
     push(work, p)
     push(work, sibling(tree, p))
-    refresh_path(linkage, tree, work, p, True)
+    refresh_path(linkage, tree, work, np.int64(p), np.int64(1), np.int64(top))
 
 
 @step
-def cut_off(linkage, tree, work, i):
-    """Cut `i` off, whose linkage to every node is known; change what is kept above, note dirty checks."""
+def cut_off(linkage, tree, work, i, top):
+    """Cut `i` off, whose linkage to every node is known; change what is kept up to `top`, note dirty checks.
+
+    `top` is NULL for the root. Above it, `i` will be there again.
+    """
     p = tree.parent[i]
-    change_path(linkage, tree, work, i, p, False)
+    if p == top:  # its cluster will be that of the sibling
+        s = detach(tree, i)
+        forget_cross(tree, s)
+        tree.pairs.state[PAUSED_NODE] = NULL
+        push(work, s)
+        push(work, sibling(tree, s))
+        return
+    change_path(linkage, tree, work, np.int64(i), np.int64(p), np.int64(0), np.int64(top))
     value, is_exact = cross(tree, p, 1 - side_of(tree, p, i))
     error = cross_error(tree, p, 1 - side_of(tree, p, i))
     s = detach(tree, i)
@@ -240,13 +255,13 @@ def cut_off(linkage, tree, work, i):
     tree.pairs.state[PAUSED_NODE] = NULL
     push(work, s)
     push(work, sibling(tree, s))
-    refresh_path(linkage, tree, work, w, False)
+    refresh_path(linkage, tree, work, np.int64(w), np.int64(0), np.int64(top))
 
 
 @step
 def take_in(linkage, tree, work, i, k):
     """Hang leaf `i`, which has been measured, beside node `k`."""
-    hang_on(linkage, tree, work, i, k)
+    hang_on(linkage, tree, work, i, k, np.int64(NULL))
     judge_bounds(tree, tree.pairs.state[EVALUATED] - tree.pairs.state[EVALUATED_BEFORE])
 
 
@@ -260,7 +275,7 @@ def let_go(linkage, tree, work, i):
         detach(tree, i)
         return
     measure_point(linkage, tree, i, False)
-    cut_off(linkage, tree, work, i)
+    cut_off(linkage, tree, work, i, np.int64(NULL))
 
 
 @kernel

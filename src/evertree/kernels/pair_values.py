@@ -83,6 +83,6 @@ def value_between(linkage, tree, a, b):
     """ζ(a, b), exactly and in one go."""
     pause_at = tree.pairs.state[PAUSE_AT]
     tree.pairs.state[PAUSE_AT] = UNLIMITED
-    value, _, _ = compare(linkage, tree, a, b, np.inf, 0, NOTHING_YET)
+    value, _, _ = compare(linkage, tree, a, b, np.inf, np.int64(0), NOTHING_YET)
     tree.pairs.state[PAUSE_AT] = pause_at
     return value

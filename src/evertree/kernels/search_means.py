@@ -38,12 +38,36 @@ def keep_nearest(search, side, count, u, value):
     return count + 1
 
 
+def _least_ward(linkage, tree, a, distance, lightest):
+    return tree.size[a] / (tree.size[a] + lightest) * lightest * distance * distance
+
+
+def _least_average(linkage, tree, a, distance, lightest):
+    return tree.variance[a] + distance * distance
+
+
+#: A lower bound on ζ between `a` and any cluster of at least the weight `lightest` whose mean is so far away. O(1).
+least_value = choose("linkage", {Ward: _least_ward, Average: _least_average})
+
+
+@inline
+def may_hold(linkage, tree, search, a, u, sq, smallest):
+    """Whether a node below `u` may be there with `a`, at ζ below `smallest`.
+
+    The mean of a cluster below u is within the radius of u from the mean of u.
+    """
+    if is_leaf(u) or not tree.height[u] > tree.height[a]:
+        return False
+    distance = np.sqrt(sq) - tree.radius[u]
+    return distance <= 0.0 or least_value(linkage, tree, a, distance, search.bound[LIGHTEST]) <= smallest
+
+
 @step
-def descend_means(linkage, tree, search, a, limit, notes):
+def descend_means(linkage, tree, search, a, limit):
     """From the root, keep the `width` nodes nearest to `a` on each level, and test every node below them.
 
-    Returns the one sought, NULL if none was met below `limit`, and its ζ. Where `a` is a leaf and `notes` is true,
-    leaves met go on its list. O(width · depth · m).
+    Returns the one sought, NULL if none was met below `limit`, and its ζ. Where `a` is a leaf,
+    leaves met go on its list. With a limit, a node below which a bound excludes any is not kept. O(width · depth · m).
     """
     best, smallest = np.int64(NULL), limit
     height_a = tree.height[a]
@@ -64,9 +88,9 @@ def descend_means(linkage, tree, search, a, limit, notes):
                 if value < smallest and value < height_p and value >= max(height_a, height_u):
                     best, smallest = u, value
                 if is_leaf(u):
-                    if notes:
+                    if is_leaf(a):
                         note_near(search, a, u, sq)
-                elif height_u > height_a:
+                elif limit == np.inf or may_hold(linkage, tree, search, a, u, sq, smallest):
                     n_next = keep_nearest(search, 1 - side, n_next, u, value)
         count, side = n_next, 1 - side
     return best, smallest
@@ -92,17 +116,17 @@ def climb_means(linkage, tree, search, a, limit):
     """
     stamp = begin_search(search)
     best, smallest = np.int64(NULL), limit
-    height_a, parent_a = tree.height[a], tree.parent[a]
+    root, height_a, parent_a = tree.state[ROOT], tree.height[a], tree.parent[a]
     for number in range(1 if is_leaf(a) else N_MEMBERS):
         row = some_member(tree, a, number) >> 1
         for k in range(search.near.shape[1]):
             u = np.int64(search.near[row, k])
             if u == NULL or not hangs(tree, u):
                 continue
-            while search.seen[u] != stamp and tree.height[u] < smallest:
+            while u != root and search.seen[u] != stamp and tree.height[u] < smallest:
                 search.seen[u] = stamp
                 p = np.int64(tree.parent[u])
-                if p == NULL or p == parent_a:
+                if p == parent_a:
                     break
                 if tree.height[p] > height_a:
                     value = value_of_sq(linkage, tree, a, u, sq_dist(tree.mean, a, u))
@@ -110,30 +134,6 @@ def climb_means(linkage, tree, search, a, limit):
                         best, smallest = u, value
                 u = p
     return best, smallest
-
-
-def _least_ward(linkage, tree, a, distance, lightest):
-    return tree.size[a] / (tree.size[a] + lightest) * lightest * distance * distance
-
-
-def _least_average(linkage, tree, a, distance, lightest):
-    return tree.variance[a] + distance * distance
-
-
-#: A lower bound on ζ between `a` and any cluster of at least the weight `lightest` whose mean is so far away. O(1).
-least_value = choose("linkage", {Ward: _least_ward, Average: _least_average})
-
-
-@inline
-def may_hold(linkage, tree, search, a, u, sq, smallest):
-    """Whether a node below `u` may be there with `a`, at ζ below `smallest`.
-
-    The mean of a cluster below u is within the radius of u from the mean of u.
-    """
-    if is_leaf(u) or not tree.height[u] > tree.height[a]:
-        return False
-    distance = np.sqrt(sq) - tree.radius[u]
-    return distance <= 0.0 or least_value(linkage, tree, a, distance, search.bound[LIGHTEST]) <= smallest
 
 
 @step
@@ -184,13 +184,13 @@ def partner_by_means(linkage, tree, search, a, limit):
         return q, value
     if tree.height[a] >= search.bound[HIGH]:
         return exhaust_means(linkage, tree, search, a, limit)
-    return descend_means(linkage, tree, search, a, limit, False)
+    return descend_means(linkage, tree, search, a, limit)
 
 
 @step
 def find_near_means(linkage, tree, search, i):
     """Fill the list of leaf `i` by a descent; return how many steps are left. O(width · depth · m)."""
-    descend_means(linkage, tree, search, i, 0.0, True)
+    descend_means(linkage, tree, search, i, np.inf)
     return TO_EXCHANGE
 
 
@@ -207,7 +207,7 @@ def place_by_means(linkage, tree, search, i):
     if is_leaf(root):
         note_near(search, i, root, sq_dist(tree.mean, i, root))
         return root
-    q, _ = descend_means(linkage, tree, search, i, value if is_beside_root else np.inf, True)
+    q, _ = descend_means(linkage, tree, search, i, value if is_beside_root else np.inf)
     if q != NULL:
         return q
     return root if is_beside_root else np.int64(search.near[i >> 1, 0])

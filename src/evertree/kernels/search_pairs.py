@@ -18,7 +18,6 @@ from evertree.columns import (
     PAUSED_NODE,
     PAUSED_ROW,
     PAUSED_SIDE,
-    ROOT,
     SQUARE_ROOT,
     TRIANGLE,
     UNLIMITED,
@@ -122,7 +121,7 @@ def value_below(linkage, tree, a, u, floor):
     """ζ(a, u) if it is below `floor`, otherwise a value from `floor` up to it, in one go."""
     pause_at = tree.pairs.state[PAUSE_AT]
     tree.pairs.state[PAUSE_AT] = UNLIMITED
-    value, _, _ = compare(linkage, tree, a, u, floor, 0, NOTHING_YET)
+    value, _, _ = compare(linkage, tree, a, u, floor, np.int64(0), NOTHING_YET)
     tree.pairs.state[PAUSE_AT] = pause_at
     return value
 
@@ -202,7 +201,11 @@ def climb_pairs(linkage, tree, search, a, limit):
 
 @step
 def partner_by_pairs(linkage, tree, search, a, limit):
-    """The node that `a` would rather merge with, below `limit`, and ζ: NULL if none was found, BUSY after a pause."""
+    """The node that `a` would rather merge with, below `limit`, and ζ: NULL if none was found, BUSY after a pause.
+
+    A descent would compare `a` with half of all points at once: by way of neighbours where `a` is small, otherwise with
+    all nodes, which costs no more.
+    """
     if search.state[IS_EXACT] or FEW * collect_rows(tree, a, tree.pairs.rows) >= tree.state[N_POINTS]:
         return exhaust_pairs(linkage, tree, a, limit)
     return climb_pairs(linkage, tree, search, a, limit)

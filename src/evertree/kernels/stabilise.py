@@ -31,7 +31,7 @@ from evertree.columns import (
     PairTree,
 )
 from evertree.kernels.compile import choose, inline, kernel
-from evertree.kernels.graft import graft, is_blocking, is_lighter
+from evertree.kernels.graft import graft, is_lighter, meet_if_blocking
 from evertree.kernels.homogenise import homogenise
 from evertree.kernels.insert import hang
 from evertree.kernels.neighbours import forget_near, improve_lists
@@ -39,9 +39,9 @@ from evertree.kernels.pair_check import BUSY
 from evertree.kernels.search_means import find_near_means, partner_by_means, place_by_means
 from evertree.kernels.search_pairs import find_near_points, partner_by_pairs, place_by_pairs
 from evertree.kernels.topology import hangs
-from evertree.kernels.worklist import note_due
+from evertree.kernels.worklist import clear_due, note_due
 
-#: Grafts for each point before the guard acts: first the smallest blocking pair is taken, then the tolerance grows.
+#: Grafts for each point before the guard acts.
 GRAFTS_PER_POINT = 20
 FEWEST_GRAFTS = 1000
 
@@ -57,28 +57,24 @@ find_place = choose("tree", {MeanTree: place_by_means, PairTree: place_by_pairs}
 
 @inline
 def next_due(tree, work, search):
-    """Take the next node that is due for a search, in the order of memory; NULL if there is none."""
+    """The next node that is due for a search, in the order of memory; NULL if there is none."""
     u = search.state[NEXT_NODE]
     search.state[NEXT_NODE] = NULL
-    if hangs(tree, u) and u != tree.state[ROOT]:
-        if work.due[u]:
-            work.due[u] = 0
-            work.state[DUE] -= 1
+    if hangs(tree, u) and work.due[u]:
         return u
     end = 2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])
     u = work.state[CURSOR]
-    found = np.int64(NULL)
-    while work.state[DUE] > 0 and found == NULL:
+    while work.state[DUE] > 0:
         if u >= end:
             u = 0
         if work.due[u]:
-            work.due[u] = 0
-            work.state[DUE] -= 1
             if hangs(tree, u) and u != tree.state[ROOT]:
-                found = np.int64(u)
+                work.state[CURSOR] = u + 1
+                return np.int64(u)
+            clear_due(work, u)
         u += 1
     work.state[CURSOR] = u
-    return found
+    return np.int64(NULL)
 
 
 @inline
@@ -88,41 +84,16 @@ def quota_of_grafts(tree):
 
 
 @inline
-def find_smallest(linkage, tree, search, tolerance):
-    """The blocking pair with the smallest ζ of all, by exhaustive search; NULL if there is none. O(n² m)."""
-    best, partner, smallest = np.int64(NULL), np.int64(NULL), np.inf
-    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
-        a = np.int64(u)
-        if tree.parent[a] <= NULL:
-            continue
-        q, value = find_partner(linkage, tree, search, a, min(tree.height[tree.parent[a]], smallest))
-        if q >= 0 and is_blocking(linkage, tree, tolerance, a, q, value):
-            best, partner, smallest = a, q, value
-    return best, partner, smallest
+def guard_level(tree, work):
+    """How often the quota of grafts has been used up since no node was due.
 
-
-@inline
-def find_pair(linkage, tree, work, search, level):
-    """The next node that is due, and the one that it would rather merge with.
-
-    Where exact searches have not ended for long, the blocking pair with the smallest ζ of all: this ends for certain.
+    From the first time on, moves come lowest first, which ends for certain in exact arithmetic; from the second on the
+    tolerance is ten times wider each time.
     """
-    if level > 0 and search.state[IS_EXACT]:
-        tolerance = linkage.tolerance * 10.0 ** (level - 1)
+    level = (work.state[GRAFTS] - work.state[GRAFTS_BEFORE]) // quota_of_grafts(tree)
+    if level > 0:
         work.state[GOAL] = STABLE_FROM_BELOW
-        a, q, _ = find_smallest(linkage, tree, search, tolerance)
-        if a == NULL:
-            for u in range(work.due.size):
-                work.due[u] = 0
-            work.state[DUE] = 0
-        return a, q
-    a = next_due(tree, work, search)
-    if a == NULL:
-        return a, a
-    q, value = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
-    if q >= 0 and not is_blocking(linkage, tree, linkage.tolerance * 10.0**level, a, q, value):
-        q = np.int64(NULL)
-    return a, q
+    return level
 
 
 @inline
@@ -156,27 +127,31 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
         if search.state[FRESH] > 0 and not search.state[IS_EXACT]:
             steps += improve_lists(linkage, tree, search, find_near, max_steps - steps)
             continue
-        level = (work.state[GRAFTS] - work.state[GRAFTS_BEFORE]) // quota_of_grafts(tree)
-        a, q = find_pair(linkage, tree, work, search, level)
+        a = next_due(tree, work, search)
         if a == NULL:
             note_stable(tree, work)
             return
+        q, value = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
         if q == BUSY:
             search.state[NEXT_NODE] = a
-            note_due(work, a)
             return
         steps += 1
         work.state[SEARCHES] += 1
-        if q != NULL:
+        clear_due(work, a)
+        if q == NULL:
+            continue
+        tolerance = linkage.tolerance * 10.0 ** max(guard_level(tree, work) - 1, 0)
+        top = meet_if_blocking(linkage, tree, search, tolerance, a, q, value)
+        if top != NULL:
             if is_lighter(tree, q, a):
                 a, q = q, a
-            graft(linkage, tree, work, a, q)
+            graft(linkage, tree, work, a, q, top)
             work.state[GRAFTS] += 1
 
 
 @kernel
 def insert_by_search(tree, work, search, linkage, leaves):
-    """Insert `leaves` one after the other, each where a search finds that it belongs, and make the moves that follow."""
+    """Insert `leaves` one after the other, each where a search finds that it belongs; make the moves that follow."""
     for leaf in leaves:
         i = np.int64(leaf)
         tree.state[N_POINTS] += 1
@@ -198,4 +173,5 @@ def find_blocked(tree, search, linkage, nodes, blocked):
         blocked[i] = False
         if tree.parent[a] != NULL:
             q, value = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
-            blocked[i] = q != NULL and is_blocking(linkage, tree, linkage.tolerance, a, q, value)
+            if q != NULL:
+                blocked[i] = meet_if_blocking(linkage, tree, search, linkage.tolerance, a, q, value) != NULL

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from evertree.columns import DUE, NULL, PENDING, QUEUED
-from evertree.kernels.compile import inline, kernel
+from evertree.kernels.compile import inline, kernel, step
 from evertree.kernels.merge import merge_children
 from evertree.kernels.topology import is_leaf, sibling
 
@@ -14,6 +16,13 @@ def note_due(work, u):
     if u != NULL and not work.due[u]:
         work.due[u] = 1
         work.state[DUE] += 1
+
+
+@inline
+def clear_due(work, u):
+    """Note that `u` is searched."""
+    work.due[u] = 0
+    work.state[DUE] -= 1
 
 
 @inline
@@ -58,6 +67,14 @@ def refresh(linkage, tree, work, u):
     merge_children(linkage, tree, u)
     push(work, u)
     push(work, sibling(tree, u))
+
+
+@step
+def refresh_up(linkage, tree, work, u, stop):
+    """Compute `u` and all above it anew, up to the child of `stop`; note the dirty checks. O(m depth)."""
+    while u != stop:
+        refresh(linkage, tree, work, u)
+        u = np.int64(tree.parent[u])
 
 
 @kernel

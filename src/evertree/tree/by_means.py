@@ -130,6 +130,7 @@ class MeanLiveTree(LiveTree):
         """Write the rows of `leaves`."""
         self.tree.mean[leaves] = incoming.stored
         self.tree.size[leaves] = weights
+        self._note_weights(weights)
         for column in (self.tree.variance, self.tree.height, self.tree.radius):
             column[leaves] = 0.0
         self.tree.birth[leaves] = births

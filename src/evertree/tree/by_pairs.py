@@ -196,6 +196,7 @@ class PairLiveTree(LiveTree):
         """Write the rows of `leaves`. The columns of stored dissimilarities belong to `others`."""
         rows = leaves >> 1
         self.tree.size[leaves] = weights
+        self._note_weights(weights)
         self.tree.birth[leaves] = births
         self.tree.height[leaves] = 0.0
         if self.kept is not None:
@@ -392,7 +393,7 @@ class PairLiveTree(LiveTree):
     def _changes_points(self) -> bool:
         return self.scheme.vectors is not None and self.scheme.vectors.changes_points
 
-    def reorder(self) -> None:
+    def reorder(self, share: float) -> None:
         """Nothing: what takes time is comparing points, and the order of nodes in memory does not matter."""
 
     def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:

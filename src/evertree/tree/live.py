@@ -134,9 +134,11 @@ class LiveTree(ABC):
     work: Worklist
     search: Search  # with room for points only where the goal is, or has been, a stable tree
 
-    #: How many points there were when the bounds of searches were found, and up to how many the order in memory is good.
+    #: How many points there were when the bounds of searches were found, and how many points and grafts when nodes were
+    #: last numbered in the order of the tree.
     _bounds_found_at = 0
-    _order_lasts_to = 0
+    _ordered_at = 0
+    _lightest = np.inf
 
     #: The points as they were given, by row, where they are not elsewhere in the tree; None where there are none.
     kept: NDArray[Any] | None
@@ -348,23 +350,24 @@ class LiveTree(ABC):
             heights = self.tree.height[1 : self.n_used : 2][self.tree.parent[1 : self.n_used : 2] >= NULL]
             rank = heights.size - N_HIGH
             self.search.bound[HIGH] = np.partition(heights, rank)[rank] if rank > 0 else 0.0
-            self.search.bound[LIGHTEST] = self._lightest()
             self._bounds_found_at = self.n_points
+        self.search.bound[LIGHTEST] = self._lightest
 
-    def _lightest(self) -> float:
-        """The smallest weight of a point."""
-        rows = slice(0, self.n_used, 2)
-        return float(self.tree.size[rows][self.tree.parent[rows] >= NULL].min(initial=np.inf))
+    def _note_weights(self, weights: NDArray[np.float64]) -> None:
+        """Remember the smallest weight that a point has, or had."""
+        self._lightest = min(self._lightest, float(weights.min(initial=np.inf)))
 
-    def reorder(self) -> NDArray[np.int32] | None:
+    def reorder(self, share: float) -> NDArray[np.int32] | None:
         """Number the nodes anew, so that those that are near in the tree are near in memory, where that pays.
 
-        Large trees are slow by cache misses. The new number of each node is returned, None if all stay as they are.
-        Nodes that hang nowhere keep theirs.
+        Large trees are slow by cache misses. It is done when so many points came, or subtrees were grafted, that they
+        are a given share of the points. The new number of each node is returned, None if all stay as they are. Nodes
+        that hang nowhere keep theirs.
         """
-        if self.n_points < max(FEWEST_TO_REORDER, self._order_lasts_to):
+        n_edits = self.n_points + self.n_grafts
+        if self.n_points < FEWEST_TO_REORDER or n_edits - self._ordered_at < share * self.n_points:
             return None
-        self._order_lasts_to = 2 * self.n_points
+        self._ordered_at = n_edits
         nodes = self.nodes()
         place = np.arange(self.tree.parent.size, dtype=np.int32)
         for kind in (nodes[nodes % 2 == 0], nodes[nodes % 2 == 1]):
@@ -396,9 +399,10 @@ class LiveTree(ABC):
 
     def blocked(self, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether each of `nodes` is in a blocking pair, by exhaustive search. O(n m) for each, O(n² m) for pairs."""
-        search = new_search(1, 1)._replace(stack=np.empty(self.tree.parent.size, np.int32))
+        size = self.tree.parent.size
+        search = new_search(1, 1)._replace(stack=np.empty(size, np.int32), seen=np.zeros(size, np.int32))
         search.state[IS_EXACT] = 1
-        search.bound[LIGHTEST] = self._lightest()
+        search.bound[LIGHTEST] = self._lightest
         found = np.zeros(nodes.size, np.bool_)
         kernels.stabilise.find_blocked(self.for_scanning(), search, self.tag, nodes, found)
         return found
@@ -472,6 +476,7 @@ class LiveTree(ABC):
         """Take new columns, and copy of the old ones, where there are any, what every tree has."""
         if hasattr(self, "tree"):
             used = self.n_used
+            self._note_weights(self.tree.size[:used:2][self.tree.parent[:used:2] >= NULL])
             tree.state[:], work.state[:] = self.tree.state, self.work.state
             for name in SHAPE:
                 getattr(tree, name)[:used] = getattr(self.tree, name)[:used]
