@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import naive
-from evertree import Hierarchy, agglomerate, hierarchy, kernels
+from evertree import agglomerate, hierarchy, kernels, workings
 from evertree.atomic import Uninterrupted
 from evertree.incoming import receive
 from evertree.tree import MeanLiveTree
 from helpers import (
     ONE_OF_EACH,
     SCHEMES,
+    Hierarchy,
     assert_valid_and_homogeneous,
     definition,
     fingerprint,
@@ -360,7 +361,7 @@ def test_ctrl_c_during_a_large_insertion_undoes_all_of_it(rng, monkeypatch, n_be
     before = fingerprint(h)
     with monkeypatch.context() as patched:
         press_ctrl_c_while_inserting(patched, part=7)
-        patched.setattr(hierarchy, "_UNDOABLE", 30)
+        patched.setattr(workings, "UNDOABLE", 30)
         with pytest.raises(KeyboardInterrupt):
             h.insert(rng.normal(size=(30, 2)))
     assert fingerprint(h) == before
@@ -384,7 +385,7 @@ def test_ctrl_c_during_a_small_insertion_comes_after_it(rng, monkeypatch):
 def test_a_handler_that_does_not_raise_undoes_nothing(rng, monkeypatch):
     h = Hierarchy()
     press_ctrl_c_while_inserting(monkeypatch, part=7)
-    monkeypatch.setattr(hierarchy, "_UNDOABLE", 30)
+    monkeypatch.setattr(workings, "UNDOABLE", 30)
     calls = []
     before = signal.signal(signal.SIGINT, lambda *_: calls.append(1))
     try:

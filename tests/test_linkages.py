@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 import naive
-from evertree import Hierarchy
 from evertree.errors import DimensionError, LinkageError, ParameterError
 from evertree.kernels.linkage_values import linkage_value
 from evertree.linkages import LINKAGES
 from evertree.metrics import METRICS, named_metric
 from evertree.scheme import Scheme
-from helpers import WITH_STATISTICS, definition, hard_data, hierarchy_of, params_of
+from helpers import WITH_STATISTICS, Hierarchy, definition, hard_data, hierarchy_of, params_of
 
 
 @pytest.mark.parametrize(("linkage", "metric"), WITH_STATISTICS)

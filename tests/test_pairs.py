@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist, squareform
 
 import evertree as et
 import naive
-from evertree import Hierarchy, kernels, quality
+from evertree import kernels, quality
 from evertree.columns import EVALUATED, LOOKED_AT, MOVES, MOVES_BEFORE, N_PIVOTS, NULL, PAUSE_AT, PAUSED_NODE
 from evertree.incoming import receive
 from evertree.metrics import METRICS
@@ -19,6 +19,7 @@ from evertree.tree import invariants
 from helpers import (
     ONE_OF_EACH,
     WITH_PAIRS,
+    Hierarchy,
     assert_valid_and_homogeneous,
     definition,
     dissimilarities,

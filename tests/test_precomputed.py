@@ -8,8 +8,8 @@ from scipy.spatial.distance import pdist, squareform
 
 import evertree as et
 import naive
-from evertree import Hierarchy, errors
-from helpers import assert_valid_and_homogeneous, definition, fingerprint, nested
+from evertree import errors
+from helpers import Hierarchy, assert_valid_and_homogeneous, definition, fingerprint, nested
 
 LINKAGES = ["single", "complete", "average", "minimax"]
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import naive
-from evertree import Hierarchy, Report, refinement
+from evertree import Report, refinement
 from evertree.columns import QUOTA
 from evertree.errors import ParameterError
 from helpers import (
     SCHEMES,
+    Hierarchy,
     assert_valid_and_homogeneous,
     definition,
     fingerprint,

@@ -10,9 +10,9 @@ from scipy.cluster import hierarchy as sch
 from scipy.stats import chisquare
 
 import naive
-from evertree import Hierarchy, agglomerate, batch
+from evertree import agglomerate, batch
 from evertree.errors import DataError, DimensionError, DuplicateKeyError, ParameterError, WeightError
-from helpers import ONE_OF_EACH, SCHEMES, definition, hard_data, nested, params_of
+from helpers import ONE_OF_EACH, SCHEMES, Hierarchy, definition, hard_data, nested, params_of
 
 
 @pytest.mark.slow

@@ -12,8 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import evertree as et
 import naive
-from evertree import Hierarchy
-from helpers import SCHEMES, definition, nested
+from helpers import SCHEMES, Hierarchy, definition, nested
 
 # Few different values, so that ties and duplicates are common; huge, tiny and awkward ones among them.
 ORDINARY = st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0, 0.1, 1 / 3, 0.30000000000000004])

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import naive
-from evertree import Hierarchy
-from helpers import hard_data, hierarchy_of
+from helpers import Hierarchy, hard_data, hierarchy_of
 
 
 def members_of(h: Hierarchy, node: int) -> list[int]:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import naive
-from evertree import Hierarchy, kernels
+from evertree import kernels
 from evertree.columns import FREE_INNER, NULL, ROOT
 from evertree.errors import InvariantError
-from helpers import hierarchy_of, nested
+from helpers import Hierarchy, hierarchy_of, nested
 
 
 @pytest.fixture

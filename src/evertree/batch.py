@@ -29,8 +29,8 @@ def agglomerate(
     which they do not know, take our own nearest neighbour chain. All take quadratic time, and quadratic memory but for
     fastcluster's Ward.
 
-    A batch tree need not be homogeneous. The first edit makes all of it so; call `Hierarchy.refine` before, to control
-    the time.
+    A batch tree is stable: `Hierarchy.certify` accepts it, and `Hierarchy.refine` finds nothing to do. That of Ward
+    need not be homogeneous.
 
     Parameters
     ----------
@@ -43,8 +43,7 @@ def agglomerate(
     --------
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> h = et.agglomerate(X)
-    >>> h.is_monotone()
-    True
+    >>> h.certify()
     >>> h.insert([[0.0, 0.0]])  # and it is live
     [100]
     >>> et.agglomerate(X, linkage="minimax", metric="cityblock").is_homogeneous()

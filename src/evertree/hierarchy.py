@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evertree import refinement, saving
 from evertree.atomic import Uninterrupted, one_at_a_time
@@ -18,23 +17,18 @@ from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_weights, a
 from evertree.keys import KeyTable
 from evertree.refinement import Report
 from evertree.scheme import DISSIMILARITIES, Scheme
-from evertree.tree import Aim, Incoming, LiveTree, new_tree, starting
-from evertree.verdicts import HierarchyVerdicts
+from evertree.tree import Aim, LiveTree, new_tree, starting
+from evertree.workings import NONE, HierarchyWorkings, checked_progress
 
-#: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
-_UNDOABLE = 10_000
 #: Points that are inserted between two looks at whether Ctrl-C has come.
 _PART = 4_096
 
-#: No leaves.
-NONE = np.empty(0, np.int32)
 
-
-class Hierarchy(HierarchyVerdicts):
+class Hierarchy(HierarchyWorkings):
     """A hierarchical clustering (a dendrogram) of points that come, go and change.
 
-    The tree is valid at every moment, and after every edit it is *homogeneous*: no cluster is closer to its parent's
-    sibling than to its own sibling. An edit costs microseconds, where a batch method would start again.
+    The tree is valid at every moment. An edit costs microseconds, where a batch method would start again, and `refine`
+    takes the tree to what a batch method would have made of the points that are there now.
 
     Parameters
     ----------
@@ -47,8 +41,15 @@ class Hierarchy(HierarchyVerdicts):
     metric_params : dict, optional
         ``{"p": number, "w": weights}`` for ``"minkowski"``, ``{"VI": matrix}``, the inverse of a covariance matrix, for
         ``"mahalanobis"``, ``{"V": variances}`` for ``"seuclidean"``, ``{"base": number}`` for ``"jensenshannon"``.
-    goal : {"homogeneous"}
-        What the tree is after every edit: the paper's procedure to the letter.
+    goal : {"stable", "homogeneous"}
+        What `refine` aims at, and how points are inserted. A *stable* tree is one that batch agglomerative clustering
+        could have made: no two clusters would both rather merge with each other. New points are inserted by search,
+        and after every edit the tree is monotone, and homogeneous but for Ward. *Homogeneous* is the paper's procedure
+        to the letter: after every edit no cluster is closer to its parent's sibling than to its own sibling.
+    search_width : int or None
+        How widely to search for where a point belongs, and for clusters that would rather merge: the nodes kept on each
+        level of a descent. None searches exhaustively: then a refined tree is a batch tree exactly, at quadratic cost
+        where bounds do not help.
     seed : int
         For the choices that are made at random: `Hierarchy.random`.
 
@@ -117,7 +118,7 @@ class Hierarchy(HierarchyVerdicts):
     ) -> Hierarchy:
         """A hierarchy drawn uniformly from all binary hierarchies over the points. It is not refined.
 
-        The first edit makes all of it homogeneous; call `refine` before, to control the time.
+        The first edit makes all moves that are wanted; call `refine` before, to control the time.
 
         Parameters
         ----------
@@ -130,9 +131,9 @@ class Hierarchy(HierarchyVerdicts):
         --------
         >>> X = np.random.default_rng(0).normal(size=(100, 2))
         >>> h = et.Hierarchy.random(X, seed=1)
-        >>> h.is_homogeneous()
+        >>> h.is_monotone()
         False
-        >>> h.refine().homogeneous
+        >>> h.refine().stable
         True
         """
         h = cls(linkage, metric, **options)
@@ -155,7 +156,7 @@ class Hierarchy(HierarchyVerdicts):
     ) -> Hierarchy:
         """The tree of a SciPy linkage matrix, of any method, over its points. It is not refined.
 
-        The first edit makes all of it homogeneous; call `refine` before, to control the time.
+        The first edit makes all moves that are wanted; call `refine` before, to control the time.
 
         Parameters
         ----------
@@ -171,7 +172,7 @@ class Hierarchy(HierarchyVerdicts):
         >>> from scipy.cluster.hierarchy import linkage
         >>> X = np.random.default_rng(0).normal(size=(100, 2))
         >>> h = et.Hierarchy.from_linkage(linkage(X, "single"), X)
-        >>> h.refine().homogeneous
+        >>> h.refine().stable
         True
         """
         h = cls(linkage, metric, **options)
@@ -308,7 +309,7 @@ class Hierarchy(HierarchyVerdicts):
             position = place[leaves >> 1]
         weights = live.tree.size[leaves] if sample_weight is None else as_weights(sample_weight, leaves.size)
         n_edits = self._n_edits
-        incoming = receive_changed(live.scheme, X, live, order, position, _checked_progress(progress))
+        incoming = receive_changed(live.scheme, X, live, order, position, checked_progress(progress))
         self._refuse_edits_since(n_edits)
         if leaves.size == 0:
             return
@@ -328,17 +329,18 @@ class Hierarchy(HierarchyVerdicts):
         until: str | None = None,
         progress: Callable[[Report], object] | None = None,
     ) -> Report:
-        """Improve the tree by moves until it is homogeneous or a budget is spent. Call it again to go on.
+        """Improve the tree until it reaches its goal or a budget is spent. Call it again to go on.
 
-        Ctrl-C leaves a valid tree.
+        Moves swap neighbouring clusters, and lead to a homogeneous tree; grafts attach a cluster where it would rather
+        merge, and lead to a stable one, which is a batch tree. Ctrl-C leaves a valid tree.
 
         Parameters
         ----------
         seconds : float, optional
             How long it may take.
         moves : int, optional
-            How many moves it may make.
-        until : {"homogeneous"}, optional
+            How many moves it may make. A graft counts as one.
+        until : {"stable", "homogeneous"}, optional
             By default the hierarchy's goal.
         progress : callable, optional
             Called with a `Report` about ten times a second, and once at the end.
@@ -353,15 +355,15 @@ class Hierarchy(HierarchyVerdicts):
         >>> h.refine(moves=100).moves
         100
         >>> report = h.refine(seconds=10)
-        >>> report.stopped_by, report.homogeneous
-        ('homogeneous', True)
+        >>> report.stopped_by, report.quality
+        ('stable', 1.0)
         """
         budget = as_seconds(seconds)
         max_moves = None if moves is None else as_whole_number("moves", moves)
         goal = as_choice("until", self.goal if until is None else until, GOALS)
         live = self._live
         return refinement.run(
-            live, goal, budget, max_moves, _checked_progress(progress), lambda share: self._reorder(live, share, NONE)
+            live, goal, budget, max_moves, checked_progress(progress), lambda share: self._reorder(live, share, NONE)
         )
 
     @one_at_a_time
@@ -384,9 +386,9 @@ class Hierarchy(HierarchyVerdicts):
         --------
         >>> h = et.Hierarchy(linkage="ward")
         >>> keys = h.insert(np.random.default_rng(0).normal(size=(100, 2)))
-        >>> h.set_linkage("average").homogeneous
+        >>> h.set_linkage("average").stable
         True
-        >>> h.set_linkage("complete", metric="cosine").homogeneous
+        >>> h.set_linkage("complete", metric="cosine").stable
         True
         """
         if metric is None:
@@ -411,12 +413,12 @@ class Hierarchy(HierarchyVerdicts):
         --------
         >>> h = et.Hierarchy(linkage="average", metric="sqeuclidean")
         >>> keys = h.insert(np.random.default_rng(0).normal(size=(100, 2)))
-        >>> h.set_metric("cosine").homogeneous
+        >>> h.set_metric("cosine").stable
         True
-        >>> h.set_metric("minkowski", {"p": 3}).homogeneous
+        >>> h.set_metric("minkowski", {"p": 3}).stable
         True
         >>> d = np.abs(h.points() @ h.points().T)
-        >>> h.set_metric("precomputed", X=d - np.diag(np.diag(d))).homogeneous
+        >>> h.set_metric("precomputed", X=d - np.diag(np.diag(d))).stable
         True
         """
         return self._set_scheme(Scheme(self.linkage, metric, metric_params), X)
@@ -475,88 +477,6 @@ class Hierarchy(HierarchyVerdicts):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self)._assembled, (self._seed, self._live, self._keys)
 
-    def _new_keys(self, keys: Any, count: int) -> list[Hashable] | None:
-        if keys is None:
-            return None
-        chosen = as_keys(keys)
-        self._keys.check_new(chosen, count)
-        return chosen
-
-    def _checked(
-        self, X: Any, keys: Any, sample_weight: Any, progress: Progress | None = None
-    ) -> tuple[Incoming, NDArray[np.float64], list[Hashable] | None]:
-        """New points with their weights, and keys where the user chose any."""
-        live = None if self._live.is_blank else self._live
-        leaves = self._keys.leaves() if self._live.needs_order else NONE
-
-        def check(count: int) -> None:
-            as_weights(sample_weight, count)
-            self._new_keys(keys, count)
-
-        n_edits = self._n_edits
-        incoming = receive(self._live.scheme, X, live, leaves, check, _checked_progress(progress))
-        self._refuse_edits_since(n_edits)
-        weights, chosen = as_weights(sample_weight, len(incoming)), self._new_keys(keys, len(incoming))
-        if len(incoming):
-            self._live.check_range(incoming, weights)
-        return incoming, weights, chosen
-
-    def _refuse_edits_since(self, n_edits: int) -> None:
-        if self._n_edits != n_edits:
-            raise ParameterError(
-                "the hierarchy was changed by its own metric or progress callback while points were compared: they may "
-                "read it, but not edit it"
-            )
-
-    def _undo_copy(self, count: int) -> tuple[LiveTree, KeyTable] | None:
-        """Tree and keys as they are, where a batch is so large that a copy costs little beside it."""
-        return (self._live.copy(), self._keys.copy()) if count >= max(len(self), _UNDOABLE) else None
-
-    def _live_for(self, incoming: Incoming) -> LiveTree:
-        """The tree, with room for new points; the first ones decide on the columns and the type."""
-        live = self._live
-        if live.is_blank:
-            live = new_tree(live.scheme, live.aim, incoming.n_columns, incoming.stored.dtype)
-            live.reserve(len(incoming))
-            live.warm_up()
-        live.reserve(len(incoming))
-        return live
-
-    def _reorder(self, live: LiveTree, share: float, leaves: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Number the nodes anew where that pays; return the new numbers of some leaves."""
-        place = live.reorder(share)
-        if place is None:
-            return leaves
-        self._keys.relocate(place)
-        return place[leaves]
-
-    def _next_births(self, count: int) -> NDArray[np.int64]:
-        return np.arange(self._keys.next_birth, self._keys.next_birth + count)
-
-    def _begin(self, X: Any, keys: Any, sample_weight: Any) -> tuple[NDArray[np.int32], Incoming]:
-        """Leaves for all points of a new hierarchy, which hang nowhere yet."""
-        incoming, weights, chosen = self._checked(X, keys, sample_weight)
-        if len(incoming) == 0:
-            return NONE, incoming
-        self._live = self._live_for(incoming)
-        leaves = self._live.add_leaves(incoming, weights, self._next_births(len(incoming)), NONE)
-        self._keys.add(chosen, leaves)
-        return leaves, incoming
-
-    def _grown(
-        self,
-        X: Any,
-        keys: Any,
-        sample_weight: Any,
-        linkage_matrix: Callable[[LiveTree, NDArray[np.int32], Incoming], Any],
-    ) -> Hierarchy:
-        """Hang points into a new hierarchy in the shape of the SciPy matrix that a function finds for them."""
-        leaves, incoming = self._begin(X, keys, sample_weight)
-        Z = starting.checked_linkage_matrix(linkage_matrix(self._live, leaves, incoming), leaves.size)
-        starting.shape_from_linkage(self._live, leaves, Z)
-        self._live.rebuild()
-        return self
-
     def _set_scheme(self, scheme: Scheme, X: Any) -> Report:
         old = self._live
         if len(self) == 0:
@@ -588,12 +508,6 @@ class Hierarchy(HierarchyVerdicts):
             self._live = live
             self._n_edits += 1
         return self.refine()
-
-
-def _checked_progress(progress: Any) -> Any:
-    if progress is not None and not callable(progress):
-        raise ParameterError(f"progress must be None or callable; it is {progress!r}")
-    return progress
 
 
 def _counted(number: int, what: str) -> str:

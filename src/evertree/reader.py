@@ -139,6 +139,19 @@ class HierarchyReader:
         return self._live.n_moves
 
     @property
+    def n_grafts(self) -> int:
+        """Grafts that refinements have made so far.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> h.n_grafts
+        0
+        """
+        return self._live.n_grafts
+
+    @property
     def n_dissimilarities(self) -> int:
         """Dissimilarities evaluated since the hierarchy was made or loaded.
 

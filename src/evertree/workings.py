@@ -1,0 +1,119 @@
+"""`HierarchyWorkings`: what the verbs of a hierarchy share. Users see none of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.errors import ParameterError
+from evertree.incoming import Progress, receive
+from evertree.inputs import as_keys, as_weights
+from evertree.keys import KeyTable
+from evertree.tree import Incoming, LiveTree, new_tree, starting
+from evertree.verdicts import HierarchyVerdicts
+
+#: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
+UNDOABLE = 10_000
+
+#: No leaves.
+NONE = np.empty(0, np.int32)
+
+
+class HierarchyWorkings(HierarchyVerdicts):
+    """The tree, its keys and a lock, and the steps that several verbs take."""
+
+    _lock: threading.RLock
+    _n_edits: int
+
+    def _new_keys(self, keys: Any, count: int) -> list[Hashable] | None:
+        if keys is None:
+            return None
+        chosen = as_keys(keys)
+        self._keys.check_new(chosen, count)
+        return chosen
+
+    def _checked(
+        self, X: Any, keys: Any, sample_weight: Any, progress: Progress | None = None
+    ) -> tuple[Incoming, NDArray[np.float64], list[Hashable] | None]:
+        """New points with their weights, and keys where the user chose any."""
+        live = None if self._live.is_blank else self._live
+        leaves = self._keys.leaves() if self._live.needs_order else NONE
+
+        def check(count: int) -> None:
+            as_weights(sample_weight, count)
+            self._new_keys(keys, count)
+
+        n_edits = self._n_edits
+        incoming = receive(self._live.scheme, X, live, leaves, check, checked_progress(progress))
+        self._refuse_edits_since(n_edits)
+        weights, chosen = as_weights(sample_weight, len(incoming)), self._new_keys(keys, len(incoming))
+        if len(incoming):
+            self._live.check_range(incoming, weights)
+        return incoming, weights, chosen
+
+    def _refuse_edits_since(self, n_edits: int) -> None:
+        if self._n_edits != n_edits:
+            raise ParameterError(
+                "the hierarchy was changed by its own metric or progress callback while points were compared: they may "
+                "read it, but not edit it"
+            )
+
+    def _undo_copy(self, count: int) -> tuple[LiveTree, KeyTable] | None:
+        """Tree and keys as they are, where a batch is so large that a copy costs little beside it."""
+        return (self._live.copy(), self._keys.copy()) if count >= max(len(self), UNDOABLE) else None
+
+    def _live_for(self, incoming: Incoming) -> LiveTree:
+        """The tree, with room for new points; the first ones decide on the columns and the type."""
+        live = self._live
+        if live.is_blank:
+            live = new_tree(live.scheme, live.aim, incoming.n_columns, incoming.stored.dtype)
+            live.reserve(len(incoming))
+            live.warm_up()
+        live.reserve(len(incoming))
+        return live
+
+    def _reorder(self, live: LiveTree, share: float, leaves: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Number the nodes anew where that pays; return the new numbers of some leaves."""
+        place = live.reorder(share)
+        if place is None:
+            return leaves
+        self._keys.relocate(place)
+        return place[leaves]
+
+    def _next_births(self, count: int) -> NDArray[np.int64]:
+        return np.arange(self._keys.next_birth, self._keys.next_birth + count)
+
+    def _begin(self, X: Any, keys: Any, sample_weight: Any) -> tuple[NDArray[np.int32], Incoming]:
+        """Leaves for all points of a new hierarchy, which hang nowhere yet."""
+        incoming, weights, chosen = self._checked(X, keys, sample_weight)
+        if len(incoming) == 0:
+            return NONE, incoming
+        self._live = self._live_for(incoming)
+        leaves = self._live.add_leaves(incoming, weights, self._next_births(len(incoming)), NONE)
+        self._keys.add(chosen, leaves)
+        return leaves, incoming
+
+    def _grown(
+        self,
+        X: Any,
+        keys: Any,
+        sample_weight: Any,
+        linkage_matrix: Callable[[LiveTree, NDArray[np.int32], Incoming], Any],
+    ) -> Self:
+        """Hang points into a new hierarchy in the shape of the SciPy matrix that a function finds for them."""
+        leaves, incoming = self._begin(X, keys, sample_weight)
+        Z = starting.checked_linkage_matrix(linkage_matrix(self._live, leaves, incoming), leaves.size)
+        starting.shape_from_linkage(self._live, leaves, Z)
+        self._live.rebuild()
+        return self
+
+
+def checked_progress(progress: Any) -> Any:
+    """A callback, or None."""
+    if progress is not None and not callable(progress):
+        raise ParameterError(f"progress must be None or callable; it is {progress!r}")
+    return progress
