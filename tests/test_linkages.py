@@ -199,8 +199,8 @@ def test_params_of_a_metric_without_any_are_refused():
 
 @pytest.mark.parametrize("linkage", ["ward", "average"])
 def test_a_check_costs_the_same_whatever_the_size_of_the_clusters(rng, linkage):
-    """`tab.Complexity`: it reads the rows of its three nodes only. All others are poisoned, and it gives the same."""
-    from evertree.kernels.linkage_values import nearer_child
+    """`tab.Complexity`: it reads the rows of five nodes only. All others are poisoned, and it gives the same."""
+    from evertree.kernels.check import find_near
 
     h = hierarchy_of(naive.random_tree(rng, 200), rng.normal(size=(200, 3)), linkage, "sqeuclidean")
     live = h._live
@@ -208,16 +208,17 @@ def test_a_check_costs_the_same_whatever_the_size_of_the_clusters(rng, linkage):
     for v in h.nodes().tolist():
         if not h.children(v) or v == h.root:
             continue
-        family = [*h.children(v), h.sibling(v)]
-        expected = nearer_child(live.tag, live.tree, 1e-9, *family)
+        family = [*h.children(v), h.sibling(v), v, h.parent(v)]
+        expected = find_near(live.tag, live.tree, 1e-9, v)
         poisoned = live.tree._replace(
             size=np.full_like(live.tree.size, np.nan),
             variance=np.full_like(live.tree.variance, np.nan),
+            height=np.full_like(live.tree.height, np.nan),
             mean=np.full_like(live.tree.mean, np.nan),
             birth=np.full_like(live.tree.birth, -(2**60)),
         )
-        for name in ("size", "variance", "mean", "birth"):
+        for name in ("size", "variance", "height", "mean", "birth"):
             getattr(poisoned, name)[family] = getattr(live.tree, name)[family]
-        assert nearer_child(live.tag, poisoned, 1e-9, *family) == expected
+        assert find_near(live.tag, poisoned, 1e-9, v) == expected
         answers.add(expected == -1)
     assert answers == {True, False}

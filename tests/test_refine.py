@@ -237,7 +237,7 @@ def test_the_guard_ends_what_would_not_end(rng):
         ({"moves": True}, "moves must be"),
         ({"progress": 3}, "progress must be None or callable; it is 3"),
         ({"until": np.array(["a", "b"])}, "until must be"),
-        ({"until": "perfect"}, "until must be 'homogeneous'; it is 'perfect'"),
+        ({"until": "perfect"}, "until must be 'stable' or 'homogeneous'; it is 'perfect'"),
     ],
 )
 def test_bad_budgets(rng, arguments, message):

@@ -124,7 +124,7 @@ def test_newer_formats_are_refused(rng, path):
     h.insert(rng.normal(size=(5, 2)))
     h.save(path)
     rewritten(path, version=file_format.FORMAT_VERSION + 1)
-    with pytest.raises(NewerFormatError, match="has format version 3, and this evertree reads up to 2: upgrade"):
+    with pytest.raises(NewerFormatError, match="has format version 4, and this evertree reads up to 3: upgrade"):
         et.load(path)
 
 
@@ -136,6 +136,24 @@ def test_files_of_older_versions_are_read(metric):
     h.insert([[0.5, 0.5]])
     assert_valid_and_homogeneous(h)
     assert len(h) == (12 if metric == "cosine" else 13)
+
+
+def test_files_of_version_2_are_read_and_go_on():
+    """They have the goal "homogeneous", no heights of means and no lists of neighbours."""
+    folder = Path(__file__).parent / "files"
+    x = np.random.default_rng(7).normal(size=(40, 3)).round(3)
+    ward, complete = et.load(folder / "version_2_ward.evertree"), et.load(folder / "version_2_complete.evertree")
+    np.testing.assert_array_equal(ward.points(), x)
+    assert complete.keys() == [f"k{i}" for i in range(40) if i != 3]
+    for h in (ward, complete):
+        assert h.goal == "homogeneous"
+        assert h.refine().homogeneous
+        assert_valid_and_homogeneous(h)
+        assert h.refine(until="stable").stable
+        h.validate()
+        h.certify()
+        h.insert(x[:1] + 0.1)
+        assert_valid_and_homogeneous(h)
 
 
 def test_files_of_others_are_refused(tmp_path):

@@ -106,7 +106,7 @@ def test_batch_tree_is_live(rng):
     h.insert(rng.normal(size=(3, 2)))
     h.remove(["k3"])
     h.validate()
-    assert h.is_homogeneous()
+    assert h.is_monotone()
 
 
 @pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)
@@ -149,7 +149,7 @@ def test_options_go_through(rng):
         agglomerate(x, goal="homogeneous", seed=3),
     ):
         assert (h.goal, h.seed) == ("homogeneous", 3)
-    with pytest.raises(ParameterError, match="goal must be 'homogeneous'; it is 'best'"):
+    with pytest.raises(ParameterError, match="goal must be 'stable' or 'homogeneous'; it is 'best'"):
         Hierarchy(goal="best")
     with pytest.raises(DuplicateKeyError, match="given more than once: 'a'"):
         Hierarchy.random(x, keys=list("aabcd"))

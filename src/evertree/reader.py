@@ -177,8 +177,8 @@ class HierarchyReader:
         --------
         >>> h = et.Hierarchy()
         >>> keys = h.insert(np.random.default_rng(0).normal(size=(1000, 16)))
-        >>> h.n_bytes // 1000  # 256 of them are the points and the means of clusters
-        356
+        >>> h.n_bytes // 1000  # 256 of them are the points and the means of clusters, 145 for searches
+        533
         """
         return self._live.n_bytes + self._keys.n_bytes
 

@@ -160,7 +160,7 @@ def _run(
         counts = _counts(live)
         moves_left = UNLIMITED
         if max_moves is not None:
-            moves_left = max_moves - int((counts - before)[[_MOVES, _GRAFTS]].sum())
+            moves_left = min(max_moves - int((counts - before)[[_MOVES, _GRAFTS]].sum()), UNLIMITED)
         if live.n_pending == 0 and not (to_stable and live.n_due):
             stopped_by = goal
         elif seconds is not None and began - start >= seconds:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.codec import decode_all, encode_all
-from evertree.columns import N_WORK_STATE, PENDING, MeanTree, Search, Worklist, new_search
+from evertree.columns import DUE, N_WORK_STATE, PENDING, MeanTree, Search, Worklist, new_search
 from evertree.errors import CorruptFileError, EvertreeError, ParameterError
 from evertree.file_format import read, write
 from evertree.inputs import GOALS, as_choice, as_whole_number, as_width
@@ -140,12 +140,15 @@ def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str,
 
 
 def _work_of(arrays: dict[str, NDArray[Any]], size: int) -> Worklist:
-    """The worklist; an older version had a shorter state, and no node was due."""
+    """The worklist; an older version had a shorter state, and no node was searched."""
     pending, old = arrays["work.pending"], arrays["work.state"]
     stack, state = np.empty(size, np.int32), np.zeros(N_WORK_STATE, np.int64)
     stack[: pending.size] = pending
     state[: old.size] = old
-    return Worklist(stack, arrays["work.mark"], arrays.get("work.due", np.zeros(size, np.uint8)), state)
+    due = arrays.get("work.due")
+    if due is None:
+        due, state[DUE] = np.ones(size, np.uint8), size
+    return Worklist(stack, arrays["work.mark"], due, state)
 
 
 def _search_of(arrays: dict[str, NDArray[Any]]) -> Search:

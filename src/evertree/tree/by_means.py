@@ -80,7 +80,7 @@ class MeanLiveTree(LiveTree):
         """Memory of the columns, as far as they are in use."""
         row = MEAN_NODE.itemsize + self.work.stack.itemsize + self.tree.mean[:1].nbytes
         kept = 0 if self.kept is None else self.kept[:1].nbytes // 2
-        return self.n_used * (row + kept)
+        return self.n_used * (row + kept) + self.n_used // 2 * self._bytes_of_search
 
     def points(self, leaves: NDArray[np.int32]) -> NDArray[Any]:
         """The points of `leaves` as they were given, bit for bit."""

@@ -134,7 +134,7 @@ class PairLiveTree(LiveTree):
         row = pairs.pivot[:1].nbytes + pairs.rows.itemsize + pairs.others.itemsize + pairs.share.itemsize
         row += 0 if self.kept is None else self.kept[:1].nbytes
         rows = self.n_used // 2
-        return self.n_used * node + rows * row + self.x_in_use.nbytes
+        return self.n_used * node + rows * (row + self._bytes_of_search) + self.x_in_use.nbytes
 
     def points(self, leaves: NDArray[np.int32]) -> Any:
         """The points of `leaves` as they were given: vectors, a list of objects, or their dissimilarities."""
@@ -204,9 +204,9 @@ class PairLiveTree(LiveTree):
                 for row, point in zip(rows.tolist(), incoming.points, strict=True):
                     self.kept[row] = point
             else:
-                together = np.result_type(self.kept.dtype, incoming.points.dtype)
-                is_first = self.n_points == 0 and leaves.size == len(incoming)
-                self.kept = self.kept.astype(incoming.points.dtype if is_first else together, copy=False)
+                if self.n_points == 0 and leaves.size == len(incoming):  # the first ones decide on the type
+                    self.kept = np.empty(self.kept.shape, incoming.points.dtype)
+                self.kept = self.kept.astype(np.result_type(self.kept.dtype, incoming.points.dtype), copy=False)
                 self.kept[rows] = incoming.points
         if self.stores_dissimilarities:
             kernels.pairs.store_rows(self.tree.pairs.x, rows, others >> 1, incoming.stored)

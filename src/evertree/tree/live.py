@@ -261,6 +261,13 @@ class LiveTree(ABC):
         return self.scheme.tag(self.dtype)
 
     @property
+    def _bytes_of_search(self) -> int:
+        """Memory that searches take for each point."""
+        search = self.search
+        of_nodes = search.seen[:2].nbytes + search.stack[:2].nbytes
+        return search.near[:1].nbytes + search.near_value[:1].nbytes + search.fresh[:1].nbytes + of_nodes
+
+    @property
     def n_pending(self) -> int:
         """How many checks may have changed: with none, the tree is homogeneous."""
         return int(self.work.state[PENDING])
