@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evertree.columns import NULL
 from evertree.kernels.compile import inline, kernel
 
 
@@ -13,8 +14,19 @@ def swap_rows(matrix, u, row):
 
 
 @kernel
+def relabel(near, place):
+    """Replace each node in the lists `near` by its new number. O(n)."""
+    for row in range(near.shape[0]):
+        for k in range(near.shape[1]):
+            if near[row, k] != NULL:
+                near[row, k] = place[near[row, k]]
+
+
+@kernel
 def permute_rows(matrix, place, is_done, row):
-    """Bring row u of `matrix` to ``place[u]``, a permutation. `is_done` is False, `row` room for one. O(n m)."""
+    """Bring row u of `matrix` to ``place[u]``, a permutation. `is_done` and `row` are room. O(n m)."""
+    for u in range(place.size):
+        is_done[u] = False
     for start in range(place.size):
         if is_done[start] or place[start] == start:
             continue

@@ -12,7 +12,7 @@ from evertree.columns import MEAN_NODE, NULL, UNLIMITED, MeanTree, Search, Workl
 from evertree.errors import MagnitudeError
 from evertree.metrics import LARGEST, Metric
 from evertree.scheme import Scheme
-from evertree.tree.live import Aim, Incoming, LiveTree
+from evertree.tree.live import Aim, Incoming, LiveTree, permuted
 
 #: A total weight up to this, divided by the number of columns, overflows with no value that is accepted.
 SAFE_WEIGHT = float(np.finfo(np.float64).max) / 4 / LARGEST**2
@@ -192,10 +192,9 @@ class MeanLiveTree(LiveTree):
     def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
         for column in (self.tree.variance, self.tree.radius):
             column[place] = column.copy()
-        room = np.empty(self.tree.mean.shape[1], self.dtype)
-        kernels.reorder.permute_rows(self.tree.mean, place, np.zeros(place.size, np.bool_), room)
+        permuted(self.tree.mean, place)
         if self.kept is not None:
-            kernels.reorder.permute_rows(self.kept, rows, np.zeros(rows.size, np.bool_), room)
+            permuted(self.kept, rows)
 
     def _compute_all(self, nodes: NDArray[np.int32]) -> None:
         """Compute all statistics from the leaves in one pass. O(n m)."""

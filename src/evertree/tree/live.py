@@ -392,9 +392,10 @@ class LiveTree(ABC):
         pending[:] = place[pending]
         if self.search.fresh.size:
             search = self.search
-            search.near[search.near >= 0] = place[search.near[search.near >= 0]]
-            for name in ("near", "near_value", "fresh"):
-                getattr(search, name)[rows] = getattr(search, name).copy()
+            kernels.reorder.relabel(search.near, place)
+            permuted(search.near, rows)
+            permuted(search.near_value, rows)
+            search.fresh[rows] = search.fresh.copy()
             search.seen[:] = 0
             if search.state[NEXT_NODE] != NULL:
                 search.state[NEXT_NODE] = place[search.state[NEXT_NODE]]
@@ -497,3 +498,9 @@ class LiveTree(ABC):
         self.tree, self.work = tree, work
         has_search = hasattr(self, "search") and self.search.fresh.size > 0
         self.search = self._new_search(rows) if self.aim.is_stable or has_search else new_search(0, 1)
+
+
+def permuted(matrix: NDArray[Any], place: NDArray[np.int32]) -> None:
+    """Bring each row of a matrix to its new place, without a copy of the matrix."""
+    room = np.empty(place.size, np.bool_), np.empty(matrix.shape[1], matrix.dtype)
+    kernels.reorder.permute_rows(matrix, place, *room)
