@@ -81,7 +81,15 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=datasets.FILES, default=DATA)
     parser.add_argument("--folder", type=Path, default=datasets.FOLDER)
     options = parser.parse_args()
-    names = [name for name in options.data if datasets.missing(name, options.folder) is None]
+    names = []
+    for name in options.data:
+        reason = datasets.missing(name, options.folder)
+        if reason is None:
+            names.append(name)
+        else:
+            print(f"{name} is skipped: {reason}")
+    if not names:
+        return
     figure, axes = plt.subplots(1, len(names), figsize=(3.2 * len(names), 3.4), layout="constrained", squeeze=False)
     rng = np.random.default_rng(0)
     for name, ax in zip(names, axes[0], strict=True):

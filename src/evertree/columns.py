@@ -43,7 +43,9 @@ SEARCHES = 8  # searches for a blocking pair made so far
 GRAFTS = 9  # grafts made so far
 GRAFTS_BEFORE = 10  # as many had been made when no node was last due
 GOAL = 11  # which moves are made: one of the following
-N_WORK_STATE = 12
+INSERTED = 12  # points inserted so far
+ORDERED_AT = 13  # as many points had been inserted, and grafts made, when nodes were last numbered in the tree's order
+N_WORK_STATE = 14
 
 # Entries of `Worklist.state[GOAL]`.
 HOMOGENEOUS = 0  # the paper's, in any order
@@ -190,12 +192,12 @@ IS_EXACT = 1  # whether searches are exhaustive
 FRESH = 2  # how many steps are left to do for the lists of neighbours: the sum of `Search.fresh`
 FRESH_ROW = 3  # the row at which they go on
 NEXT_NODE = 4  # the node to search next, or NULL
-N_SEARCH_STATE = 5
+STOP_AT = 5  # refinement stops for a moment when so many grafts have been made
+N_SEARCH_STATE = 6
 
 # Entries of `Search.bound`.
-HIGH = 0  # from nodes of this height on the search is exhaustive, because few nodes are higher
-LIGHTEST = 1  # no point weighs less
-N_BOUNDS = 2
+LIGHTEST = 0  # no point weighs less
+N_BOUNDS = 1
 
 # `Search.fresh` of a row: how many steps its list of neighbours is from being good.
 TO_FIND = 3  # it is empty
@@ -206,7 +208,7 @@ class Search(NamedTuple):
     """What searches for blocking pairs keep: the nearest neighbours of every point, and room to work in."""
 
     near: NDArray[np.int32]  # (n_rows, N_NEAR) leaves that are near to each leaf, the nearest first; NULL for none
-    near_value: NDArray[np.float32]  # (n_rows, N_NEAR) how far they are, infinite for none
+    near_value: NDArray[Any]  # (n_rows, N_NEAR) how far they are, infinite for none; in the type of the data
     fresh: NDArray[np.uint8]  # (n_rows,) how many steps its list is from being good
     seen: NDArray[np.int32]  # (capacity,) the last search that came by each node
     front: NDArray[np.int32]  # (2, width) the nodes of a level at which a descent is, and those of the next
@@ -216,13 +218,13 @@ class Search(NamedTuple):
     state: NDArray[np.int64]  # (N_SEARCH_STATE,)
 
 
-def new_search(rows: int, width: int) -> Search:
+def new_search(rows: int, width: int, dtype: np.dtype[Any]) -> Search:
     """Empty lists for so many rows, and room for a descent of some width."""
     state = np.zeros(N_SEARCH_STATE, np.int64)
     state[NEXT_NODE] = NULL
     return Search(
         near=np.full((rows, N_NEAR), NULL, np.int32),
-        near_value=np.full((rows, N_NEAR), np.inf, np.float32),
+        near_value=np.full((rows, N_NEAR), np.inf, dtype),
         fresh=np.zeros(rows, np.uint8),
         seen=np.zeros(2 * rows, np.int32),
         front=np.empty((2, width), np.int32),

@@ -109,8 +109,9 @@ def _stream(console: Console, X: NDArray[np.float64], y: NDArray[np.int64], seed
 def _refined(live: Row) -> Row:
     """Refine a copy of the live tree. The time is that of the edits and of this."""
     h = live.hierarchy.copy()
-    seconds = len(h) / live.per_second + h.refine().seconds
-    return Row("live, refined", h, live.labels, len(h) / seconds)
+    n_edits = len(h) + 2 * _N_REMOVED + _N_UPDATED  # who was removed had been inserted
+    seconds = n_edits / live.per_second + h.refine().seconds
+    return Row("live, refined", h, live.labels, n_edits / seconds)
 
 
 def _homogeneous(X: NDArray[Any], y: NDArray[np.int64]) -> Row:

@@ -362,9 +362,13 @@ class Hierarchy(HierarchyWorkings):
         max_moves = None if moves is None else as_whole_number("moves", moves)
         goal = as_choice("until", self.goal if until is None else until, GOALS)
         live = self._live
-        return refinement.run(
-            live, goal, budget, max_moves, checked_progress(progress), lambda share: self._reorder(live, share, NONE)
-        )
+
+        def reorder(share: float) -> None:
+            with Uninterrupted():
+                if self._live is live:  # a progress callback may have changed the linkage
+                    self._reorder(live, share, NONE)
+
+        return refinement.run(live, goal, budget, max_moves, checked_progress(progress), reorder)
 
     @one_at_a_time
     def set_linkage(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evertree.columns import UNLIMITED
 from evertree.tree import LiveTree
+from evertree.tree.live import REORDER_SHARE
 
 #: Seconds that a call of the kernel may take, and seconds between two calls of a progress callback.
 _SLICE = 0.005
@@ -106,22 +107,9 @@ def run(
     called there now and then to number the nodes anew where a share of them is out of order. That takes a second for a
     million points, and is not done where time is short.
     """
-    live.move_towards(until)
-    try:
-        return _run(live, until == "stable", seconds, max_moves, progress, reorder)
-    finally:
-        live.move_towards(live.aim.goal)
-
-
-def _run(
-    live: LiveTree,
-    to_stable: bool,
-    seconds: float | None,
-    max_moves: int | None,
-    progress: Callable[[Report], object] | None,
-    reorder: Callable[[float], object],
-) -> Report:
     start = last_call = time.perf_counter()
+    to_stable = until == "stable"
+    live.move_towards(until)
     if live.n_pending == 0 and live.n_guarded:
         live.rebuild()  # the guard stopped an earlier run: try again
     if to_stable:
@@ -129,7 +117,6 @@ def _run(
     if seconds is None or seconds > _SECONDS_TO_REORDER * live.n_points:
         reorder(0.1)
     step = live.stabilise if to_stable else live.homogenise
-    goal = "stable" if to_stable else "homogeneous"
     before = _counts(live)
     moved, grafted = _Rate(), _Rate()
     n_steps = 1 if to_stable else 256  # in a slice; it adapts to the speed of the machine and the number of columns
@@ -151,7 +138,7 @@ def _run(
             quality=1.0 - min(blocked / n_nodes, 1.0),
             homogeneous=is_done and (not to_stable or live.scheme.linkage.strongly_reducible),
             stable=to_stable and is_done and live.n_due == 0,
-            stopped_by="guard" if stopped_by == goal and live.n_guarded else stopped_by,
+            stopped_by="guard" if stopped_by == until and live.n_guarded else stopped_by,
         )
 
     stopped_by = None
@@ -162,7 +149,7 @@ def _run(
         if max_moves is not None:
             moves_left = min(max_moves - int((counts - before)[[_MOVES, _GRAFTS]].sum()), UNLIMITED)
         if live.n_pending == 0 and not (to_stable and live.n_due):
-            stopped_by = goal
+            stopped_by = until
         elif seconds is not None and began - start >= seconds:
             stopped_by = "seconds"
         elif moves_left <= 0:
@@ -171,7 +158,7 @@ def _run(
             step(n_steps, moves_left)
             now = time.perf_counter()
             if seconds is None or seconds - (now - start) > _SECONDS_TO_REORDER * live.n_points:
-                reorder(0.5)
+                reorder(REORDER_SHARE)  # the kernel stops where that is due, so that it does not depend on the clock
             new = _counts(live) - counts
             moved.note(int(new[_CHECKS]), int(new[_MOVES]))
             grafted.note(int(new[_SEARCHES]), int(new[_GRAFTS]))

@@ -78,6 +78,7 @@ def load(
         )
         invariants.check_shape(live)
         invariants.check_worklist(live)
+        invariants.check_search(live)
         invariants.check_points(live)
         invariants.check_keys(live, keys.leaves())
         if keys.next_birth <= live.tree.birth[keys.leaves()].max(initial=-1):
@@ -153,7 +154,7 @@ def _work_of(arrays: dict[str, NDArray[Any]], size: int) -> Worklist:
 
 def _search_of(arrays: dict[str, NDArray[Any]]) -> Search:
     """The lists of neighbours; an older version had none."""
-    search = new_search(0, 1)
+    search = new_search(0, 1, np.dtype(np.float64))
     if "search.near" not in arrays:
         return search
     search.state[:] = arrays["search.state"]

@@ -201,6 +201,7 @@ class HierarchyVerdicts(HierarchyReader):
         try:
             invariants.check_shape(self._live)
             invariants.check_worklist(self._live)
+            invariants.check_search(self._live)
             invariants.check_points(self._live)
             invariants.check_statistics(self._live)
             invariants.check_keys(self._live, self._keys.leaves())

@@ -73,3 +73,17 @@ update_after_move = choose("tree", {MeanTree: _update_means, PairTree: update_pa
 
 #: Whether `v` is above its parent (`def.treeMonotonicity`).
 is_inverted = choose("tree", {MeanTree: _is_inverted_by_means, PairTree: _is_inverted_by_pairs})
+
+
+def _exceeds_by_means(linkage, tree, tolerance, u, value, a, q):
+    p = tree.parent[u]
+    return exceeds(linkage, tree, tolerance, tree.height[p], u, sibling(tree, u), value, a, q)
+
+
+def _exceeds_by_pairs(linkage, tree, tolerance, u, value, a, q):
+    height = tree.height[tree.parent[u]]
+    return value < height - tolerance * height
+
+
+#: Whether the parent of `u` is higher than ζ(a, q) = `value`, by more than the tolerance and rounding.
+merges_above = choose("tree", {MeanTree: _exceeds_by_means, PairTree: _exceeds_by_pairs})

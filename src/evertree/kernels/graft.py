@@ -9,28 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import NULL, PAUSE_AT, UNLIMITED, MeanTree, PairTree
+from evertree.kernels.check import merges_above
 from evertree.kernels.compile import choose, inline, step
-from evertree.kernels.linkage_values import exceeds, linkage_value
+from evertree.kernels.linkage_values import linkage_value
 from evertree.kernels.neighbours import begin_search
 from evertree.kernels.pair_path import cut_off, hang_on
 from evertree.kernels.pair_point import measure_union
 from evertree.kernels.search_pairs import measure_cluster
 from evertree.kernels.topology import attach, detach, sibling
 from evertree.kernels.worklist import push, refresh, refresh_up
-
-
-def _exceeds_by_means(linkage, tree, tolerance, u, value, a, q):
-    p = tree.parent[u]
-    return exceeds(linkage, tree, tolerance, tree.height[p], u, sibling(tree, u), value, a, q)
-
-
-def _exceeds_by_pairs(linkage, tree, tolerance, u, value, a, q):
-    height = tree.height[tree.parent[u]]
-    return value < height - tolerance * height
-
-
-#: Whether the parent of `u` is higher than ζ(a, q) = `value`, by more than the tolerance and rounding.
-merges_above = choose("tree", {MeanTree: _exceeds_by_means, PairTree: _exceeds_by_pairs})
 
 
 @inline
@@ -85,8 +72,8 @@ def _graft_means(linkage, tree, work, x, target, top):
     else:
         tree.height[top] = linkage_value(linkage, tree, tree.left[top], tree.right[top])
         push(work, top)
-        push(work, tree.parent[top])
         push(work, sibling(tree, top))
+    push(work, tree.parent[top])
 
 
 def _graft_pairs(linkage, tree, work, x, target, top):

@@ -21,12 +21,13 @@ def merge_children(linkage, tree, u):
         a, b = b, a
     size = tree.size[a] + tree.size[b]
     rest, share = tree.size[a] / size, tree.size[b] / size
-    sq = merge_means(tree.mean, u, a, b, share)
+    sq, sq_length = merge_means(tree.mean, u, a, b, share)
+    rounding = np.float64(np.finfo(tree.mean.dtype).eps) * np.sqrt(sq_length)
     distance = np.sqrt(sq)  # the mean of the union stands between those of the parts
     tree.size[u] = size
     tree.variance[u] = rest * tree.variance[a] + share * tree.variance[b] + rest * share * sq
     tree.height[u] = value_of_sq(linkage, tree, a, b, sq)
-    tree.radius[u] = ROUNDED_UP * max(tree.radius[a] + share * distance, tree.radius[b] + rest * distance)
+    tree.radius[u] = rounding + ROUNDED_UP * max(tree.radius[a] + share * distance, tree.radius[b] + rest * distance)
     tree.birth[u] = min(tree.birth[a], tree.birth[b])
 
 

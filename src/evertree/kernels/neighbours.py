@@ -18,7 +18,7 @@ from evertree.columns import (
 from evertree.kernels.compile import choose, inline, kernel, step
 from evertree.kernels.pairs import dissimilarity
 from evertree.kernels.statistics import sq_dist
-from evertree.kernels.topology import hangs
+from evertree.kernels.topology import hangs, is_leaf
 
 
 @inline
@@ -27,6 +27,7 @@ def note_one(search, i, j, value):
     near, near_value = search.near, search.near_value
     row = i >> 1
     k = near.shape[1] - 1
+    value = min(value, np.float64(np.finfo(near_value.dtype).max))  # farther ones are all the same
     if not value < near_value[row, k]:
         return
     for t in range(near.shape[1]):
@@ -65,7 +66,7 @@ def forget_near(search, i, steps):
 
 
 def _between_means(tree, i, j):
-    return sq_dist(tree.mean, i, j)
+    return np.sqrt(sq_dist(tree.mean, i, j))
 
 
 def _between_points(tree, i, j):
@@ -89,16 +90,20 @@ def begin_search(search):
 
 @step
 def ask_neighbours(tree, search, i):
-    """Offer leaf `i` the neighbours of its neighbours. O(N_NEAR² m)."""
+    """Drop from the list of leaf `i` what has gone, and offer it the neighbours of its neighbours. O(N_NEAR² m)."""
     stamp = begin_search(search)
     search.seen[i] = stamp
     count = 0
     for k in range(search.near.shape[1]):
-        j = search.near[i >> 1, k]
-        if j != NULL:
+        j = np.int64(search.near[i >> 1, k])
+        if j != NULL and hangs(tree, j):
             search.seen[j] = stamp
             search.stack[count] = j
             count += 1
+    forget_near(search, i, np.int64(search.fresh[i >> 1]))
+    for c in range(count):  # another point may have taken the place of one that has gone
+        j = np.int64(search.stack[c])
+        note_one(search, i, j, between(tree, i, j))
     for c in range(count):
         row = search.stack[c] >> 1
         for k in range(search.near.shape[1]):
@@ -134,6 +139,32 @@ def improve_lists(linkage, tree, search, find, max_steps):
         row += 1
     search.state[FRESH_ROW] = row
     return steps
+
+
+@kernel
+def forget_leaves(search, leaves, steps):
+    """Empty the lists of `leaves`, which are other points now; those that had been near them are to ask again."""
+    for i in leaves:
+        for k in range(search.near.shape[1]):
+            j = search.near[i >> 1, k]
+            if j != NULL and search.fresh[j >> 1] == 0:
+                set_fresh(search, j >> 1, 1)
+        forget_near(search, i, steps)
+
+
+#: Members of a cluster whose neighbours are followed.
+N_MEMBERS = 4
+
+
+@inline
+def some_member(tree, a, number):
+    """A leaf below `a`: another one, mostly, for another number."""
+    u = np.int64(a)
+    bits = 12345 + 1103515245 * number
+    while not is_leaf(u):
+        bits = (bits * 1103515245 + 12345) & 0x7FFFFFFF
+        u = np.int64(tree.left[u] if bits & 0x40000000 else tree.right[u])
+    return u
 
 
 @kernel

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from evertree.columns import NULL
 from evertree.kernels.chain import Radii, bury, get, radius, unite, unite_radii
+from evertree.kernels.check import merges_above
 from evertree.kernels.compile import inline, kernel
-from evertree.kernels.graft import merges_above
 from evertree.kernels.linkage_values import linkage_value
 from evertree.kernels.topology import is_leaf
 

@@ -9,16 +9,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.columns import HIGH, IS_EXACT, LIGHTEST, NULL, ROOT, TO_EXCHANGE
+from evertree.columns import IS_EXACT, LIGHTEST, NULL, ROOT, TO_EXCHANGE, UNLIMITED
+from evertree.kernels.check import merges_above
 from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.linkage_values import value_of_sq
-from evertree.kernels.neighbours import begin_search, forget_near, note_near
+from evertree.kernels.neighbours import N_MEMBERS, begin_search, forget_near, note_near, some_member
 from evertree.kernels.statistics import sq_dist
 from evertree.kernels.topology import hangs, is_leaf
 from evertree.linkages import Average, Ward
 
-#: Members of a cluster whose neighbours are followed.
-N_MEMBERS = 4
+#: The search for a node is exhaustive if it holds more than two in so many points: few nodes are higher than it, and
+#: others need not be visited. Should there be many, it ends after this many steps.
+N_HIGH = 1_000
+MOST_STEPS = 4_000
+
+
+@inline
+def is_partner(linkage, tree, a, u, value):
+    """Whether `a` and `u` are there at ζ = `value` and merge later, within the tolerance and rounding."""
+    if tree.parent[a] == NULL:  # a new point, which would merge with any
+        return value >= tree.height[u]
+    highest = max(tree.height[a], tree.height[u])
+    if tree.parent[a] == tree.parent[u] or value < highest - linkage.tolerance * highest:
+        return False
+    if not merges_above(linkage, tree, linkage.tolerance, a, value, a, u):
+        return False
+    return merges_above(linkage, tree, linkage.tolerance, u, value, a, u)
 
 
 @inline
@@ -70,9 +86,8 @@ def descend_means(linkage, tree, search, a, limit):
     leaves met go on its list. With a limit, a node below which a bound excludes any is not kept. O(width · depth · m).
     """
     best, smallest = np.int64(NULL), limit
-    height_a = tree.height[a]
     search.front[0, 0] = tree.state[ROOT]
-    count, side = 1, 0
+    count, side = 0 if is_leaf(tree.state[ROOT]) else 1, 0
     while count > 0:
         n_next = 0
         for k in range(count):
@@ -84,28 +99,15 @@ def descend_means(linkage, tree, search, a, limit):
                     continue
                 sq = sq_dist(tree.mean, a, u)
                 value = value_of_sq(linkage, tree, a, u, sq)
-                height_u = tree.height[u]
-                if value < smallest and value < height_p and value >= max(height_a, height_u):
+                if value < min(smallest, height_p) and is_partner(linkage, tree, a, u, value):
                     best, smallest = u, value
                 if is_leaf(u):
                     if is_leaf(a):
-                        note_near(search, a, u, sq)
+                        note_near(search, a, u, np.sqrt(sq))
                 elif limit == np.inf or may_hold(linkage, tree, search, a, u, sq, smallest):
                     n_next = keep_nearest(search, 1 - side, n_next, u, value)
         count, side = n_next, 1 - side
     return best, smallest
-
-
-@inline
-def some_member(tree, a, number):
-    """A leaf below `a`: another one, mostly, for another number."""
-    u = np.int64(a)
-    bits = np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
-    while not is_leaf(u):
-        bits ^= bits >> np.uint64(29)
-        bits *= np.uint64(0xBF58476D1CE4E5B9)
-        u = np.int64(tree.left[u] if (bits >> np.uint64(63)) == np.uint64(0) else tree.right[u])
-    return u
 
 
 @step
@@ -130,23 +132,23 @@ def climb_means(linkage, tree, search, a, limit):
                     break
                 if tree.height[p] > height_a:
                     value = value_of_sq(linkage, tree, a, u, sq_dist(tree.mean, a, u))
-                    if value < smallest and value < tree.height[p] and value >= max(height_a, tree.height[u]):
+                    if value < min(smallest, tree.height[p]) and is_partner(linkage, tree, a, u, value):
                         best, smallest = u, value
                 u = p
     return best, smallest
 
 
 @step
-def exhaust_means(linkage, tree, search, a, limit):
+def exhaust_means(linkage, tree, search, a, limit, most_steps):
     """Test every node, but for those that a bound excludes, the nearer child first. O(n m) at most.
 
     Returns the one sought, NULL if there is none below `limit`, and its ζ.
     """
     best, smallest = np.int64(NULL), limit
-    height_a = tree.height[a]
     search.stack[0] = tree.state[ROOT]
     count = 1
-    while count > 0:
+    while count > 0 and most_steps > 0:
+        most_steps -= 1
         count -= 1
         p = np.int64(search.stack[count])
         height_p = tree.height[p]
@@ -158,7 +160,7 @@ def exhaust_means(linkage, tree, search, a, limit):
                 continue
             sq = sq_dist(tree.mean, a, u)
             value = value_of_sq(linkage, tree, a, u, sq)
-            if value < smallest and value < height_p and value >= max(height_a, tree.height[u]):
+            if value < min(smallest, height_p) and is_partner(linkage, tree, a, u, value):
                 best, smallest = u, value
             if may_hold(linkage, tree, search, a, u, sq, smallest):
                 search.stack[count] = u
@@ -174,16 +176,16 @@ def exhaust_means(linkage, tree, search, a, limit):
 def partner_by_means(linkage, tree, search, a, limit):
     """The node that `a` would rather merge with, below `limit`, and ζ: NULL if none was found.
 
-    Neighbours first, which are cheap and right for most; then, as few nodes are higher than a high one, all of these;
+    Neighbours first, which are cheap and right for most; then, as few nodes are higher than a large one, all of these;
     otherwise a descent.
     """
     if search.state[IS_EXACT]:
-        return exhaust_means(linkage, tree, search, a, limit)
+        return exhaust_means(linkage, tree, search, a, limit, np.int64(UNLIMITED))
     q, value = climb_means(linkage, tree, search, a, limit)
     if q != NULL:
         return q, value
-    if tree.height[a] >= search.bound[HIGH]:
-        return exhaust_means(linkage, tree, search, a, limit)
+    if N_HIGH * tree.size[a] > 2.0 * tree.size[tree.state[ROOT]]:
+        return exhaust_means(linkage, tree, search, a, limit, np.int64(MOST_STEPS))
     return descend_means(linkage, tree, search, a, limit)
 
 
@@ -205,7 +207,7 @@ def place_by_means(linkage, tree, search, i):
     value = value_of_sq(linkage, tree, i, root, sq_dist(tree.mean, i, root))
     is_beside_root = value >= tree.height[root]
     if is_leaf(root):
-        note_near(search, i, root, sq_dist(tree.mean, i, root))
+        note_near(search, i, root, np.sqrt(sq_dist(tree.mean, i, root)))
         return root
     q, _ = descend_means(linkage, tree, search, i, value if is_beside_root else np.inf)
     if q != NULL:

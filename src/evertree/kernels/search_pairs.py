@@ -23,12 +23,11 @@ from evertree.columns import (
     UNLIMITED,
 )
 from evertree.kernels.compile import choose, inline, step
-from evertree.kernels.neighbours import begin_search, forget_near, note_near, note_one
+from evertree.kernels.neighbours import N_MEMBERS, begin_search, forget_near, note_near, note_one, some_member
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.pair_point import is_known, measure_point, measure_unions, point_value
 from evertree.kernels.pair_values import NOTHING_YET, compare
 from evertree.kernels.pairs import collect_rows, dissimilarity, evaluate, must_pause
-from evertree.kernels.search_means import N_MEMBERS, some_member
 from evertree.kernels.topology import hangs, is_leaf
 from evertree.linkages import Average, Complete, Minimax, Single
 
@@ -147,12 +146,16 @@ measured_value = choose(
 
 
 @inline
-def is_better(tree, height_a, u, value, smallest):
-    """Whether a cluster of height `height_a` and `u` would merge at `value` below `smallest`, both being there."""
-    if not (value < smallest and value >= max(height_a, tree.height[u])):
+def is_better(linkage, tree, a, u, value, smallest):
+    """Whether `a` and `u` are there at ζ = `value`, below `smallest`, and merge later, within the tolerance."""
+    highest = max(tree.height[a], tree.height[u])
+    if not value < smallest or value < highest - linkage.tolerance * highest:
         return False
-    p = tree.parent[u]
-    return p == NULL or value < tree.height[p]
+    for x in (a, u):
+        p = tree.parent[x]
+        if p > NULL and not value < tree.height[p] - linkage.tolerance * tree.height[p]:
+            return False
+    return True
 
 
 @step
@@ -169,7 +172,7 @@ def exhaust_pairs(linkage, tree, a, limit):
         if not height_p > height_a or not tree.height[u] < smallest:
             continue
         value = measured_value(linkage, tree, a, np.int64(u), min(smallest, height_p))
-        if is_better(tree, height_a, u, value, smallest):
+        if is_better(linkage, tree, a, np.int64(u), value, smallest):
             best, smallest = np.int64(u), value
     return best, smallest
 
@@ -193,7 +196,7 @@ def climb_pairs(linkage, tree, search, a, limit):
                     break
                 if tree.height[p] > height_a:
                     value = value_below(linkage, tree, a, u, min(smallest, tree.height[p]))
-                    if is_better(tree, height_a, u, value, smallest):
+                    if is_better(linkage, tree, a, np.int64(u), value, smallest):
                         best, smallest = u, value
                 u = p
     return best, smallest
@@ -262,7 +265,7 @@ def place_by_pairs(linkage, tree, search, i):
             p = np.int64(tree.parent[u])
             floor = smallest if p == NULL else min(smallest, tree.height[p])
             value = point_value(linkage, tree, i, u, floor)
-            if value < floor and is_better(tree, 0.0, u, value, smallest):
+            if value < floor and is_better(linkage, tree, i, u, value, smallest):
                 best, smallest = u, value
             u = p
     return best if best != NULL else np.int64(search.near[i >> 1, 0])

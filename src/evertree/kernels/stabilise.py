@@ -25,6 +25,7 @@ from evertree.columns import (
     SEARCHES,
     STABLE,
     STABLE_FROM_BELOW,
+    STOP_AT,
     TO_EXCHANGE,
     UNLIMITED,
     MeanTree,
@@ -36,23 +37,28 @@ from evertree.kernels.homogenise import homogenise
 from evertree.kernels.insert import hang
 from evertree.kernels.neighbours import forget_near, improve_lists
 from evertree.kernels.pair_check import BUSY
+from evertree.kernels.pair_point import always, never
 from evertree.kernels.search_means import find_near_means, partner_by_means, place_by_means
 from evertree.kernels.search_pairs import find_near_points, partner_by_pairs, place_by_pairs
 from evertree.kernels.topology import hangs
 from evertree.kernels.worklist import clear_due, note_due
+from evertree.linkages import Average, Complete, Minimax, Single, Ward
 
 #: Grafts for each point before the guard acts.
 GRAFTS_PER_POINT = 20
 FEWEST_GRAFTS = 1000
 
+#: So many checks take as long as a search.
+STEPS_OF_SEARCH = 64
+
 #: The node that `a` would rather merge with, and ζ.
 find_partner = choose("tree", {MeanTree: partner_by_means, PairTree: partner_by_pairs})
 
 #: Fill the list of neighbours of a leaf.
-find_near = choose("tree", {MeanTree: find_near_means, PairTree: find_near_points})
+fill_list = choose("tree", {MeanTree: find_near_means, PairTree: find_near_points})
 
 #: The node beside which a new leaf belongs.
-find_place = choose("tree", {MeanTree: place_by_means, PairTree: place_by_pairs})
+search_place = choose("tree", {MeanTree: place_by_means, PairTree: place_by_pairs})
 
 
 @inline
@@ -60,7 +66,7 @@ def next_due(tree, work, search):
     """The next node that is due for a search, in the order of memory; NULL if there is none."""
     u = search.state[NEXT_NODE]
     search.state[NEXT_NODE] = NULL
-    if hangs(tree, u) and work.due[u]:
+    if hangs(tree, u) and work.due[u] and u != tree.state[ROOT]:
         return u
     end = 2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])
     u = work.state[CURSOR]
@@ -75,6 +81,38 @@ def next_due(tree, work, search):
         u += 1
     work.state[CURSOR] = u
     return np.int64(NULL)
+
+
+#: Whether a monotone tree has no blocking pair (`thm.SingleLinkage`), so that none need be searched.
+is_stable_if_monotone = choose("linkage", {Single: always, **dict.fromkeys((Complete, Average, Minimax, Ward), never)})
+
+
+def _columns_of_means(tree):
+    return tree.mean.shape[1]
+
+
+def _columns_of_pairs(tree):
+    return 0  # a search that takes long pauses by itself
+
+
+#: How many columns the points have, as far as the time of an exhaustive search depends on it.
+n_columns = choose("tree", {MeanTree: _columns_of_means, PairTree: _columns_of_pairs})
+
+
+@inline
+def steps_of_search(tree, search):
+    """About how many checks take as long as a search."""
+    if search.state[IS_EXACT]:
+        return STEPS_OF_SEARCH + tree.state[N_POINTS] * n_columns(tree) // STEPS_OF_SEARCH
+    return STEPS_OF_SEARCH
+
+
+@inline
+def clear_all_due(tree, work):
+    """Note that no node need be searched. O(n)."""
+    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
+        work.due[u] = 0
+    work.state[DUE] = 0
 
 
 @inline
@@ -99,7 +137,7 @@ def guard_level(tree, work):
 @inline
 def note_stable(tree, work):
     """No node is due: the guard counts from here, and notes whether it had to act."""
-    if work.state[GRAFTS] - work.state[GRAFTS_BEFORE] >= quota_of_grafts(tree):
+    if work.state[GRAFTS] - work.state[GRAFTS_BEFORE] >= 2 * quota_of_grafts(tree):
         work.state[GUARDED] += 1
     work.state[GRAFTS_BEFORE] = work.state[GRAFTS]
     work.state[GOAL] = STABLE
@@ -109,7 +147,8 @@ def note_stable(tree, work):
 def stabilise(tree, work, search, linkage, max_steps, max_moves):
     """Refine until no check is pending and no node is due for a search, or a limit is reached.
 
-    A step is a check, a search, or one towards a good list of neighbours. Grafts count as moves.
+    A check is one step; a search, a graft or an improvement of a list of neighbours takes about as long as
+    STEPS_OF_SEARCH of them. Grafts count as moves.
     """
     last_move = work.state[MOVES] + work.state[GRAFTS] + max_moves
     steps = 0
@@ -124,8 +163,13 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
             if work.state[PENDING] > 0:
                 return
             continue
+        if is_stable_if_monotone(linkage):
+            clear_all_due(tree, work)
+            note_stable(tree, work)
+            return
         if search.state[FRESH] > 0 and not search.state[IS_EXACT]:
-            steps += improve_lists(linkage, tree, search, find_near, max_steps - steps)
+            n_lists = (max_steps - steps - 1) // STEPS_OF_SEARCH + 1
+            steps += STEPS_OF_SEARCH * improve_lists(linkage, tree, search, fill_list, n_lists)
             continue
         a = next_due(tree, work, search)
         if a == NULL:
@@ -135,7 +179,7 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
         if q == BUSY:
             search.state[NEXT_NODE] = a
             return
-        steps += 1
+        steps += steps_of_search(tree, search)
         work.state[SEARCHES] += 1
         clear_due(work, a)
         if q == NULL:
@@ -146,7 +190,10 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
             if is_lighter(tree, q, a):
                 a, q = q, a
             graft(linkage, tree, work, a, q, top)
+            steps += STEPS_OF_SEARCH
             work.state[GRAFTS] += 1
+            if work.state[GRAFTS] == search.state[STOP_AT]:
+                return
 
 
 @kernel
@@ -160,7 +207,7 @@ def insert_by_search(tree, work, search, linkage, leaves):
             forget_near(search, i, TO_EXCHANGE)
             note_due(work, i)
         else:
-            hang(linkage, tree, work, i, find_place(linkage, tree, search, i))
+            hang(linkage, tree, work, i, search_place(linkage, tree, search, i))
         # As int64, or literals would have it compiled once more.
         homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))
 

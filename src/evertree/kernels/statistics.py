@@ -39,13 +39,17 @@ def sq_dist_error(mean, u, v):
 
 @inline_sum
 def merge_means(mean, u, a, b, share):
-    """Write the mean of a ∪ b, of which b is the given share, to row `u`; return the squared distance of their means.
+    """Write the mean of a ∪ b, of which b is the given share, to row `u`.
+
+    Returns the squared distance between the means of a and b, and the squared length of that of u.
 
     In this form the mean of equal means is that mean to the last bit: duplicates stay duplicates.
     """
-    total = 0.0
+    total, sq_length = 0.0, 0.0
     for k in range(mean.shape[1]):
         difference = np.float64(mean[b, k]) - np.float64(mean[a, k])
-        mean[u, k] = np.float64(mean[a, k]) + share * difference
+        value = np.float64(mean[a, k]) + share * difference
+        mean[u, k] = value
         total += difference * difference
-    return total
+        sq_length += value * value
+    return total, sq_length

@@ -8,11 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.columns import MEAN_NODE, NULL, UNLIMITED, MeanTree, Search, Worklist, new_node_columns
+from evertree.columns import (
+    INSERTED,
+    MEAN_NODE,
+    NULL,
+    ORDERED_AT,
+    STOP_AT,
+    UNLIMITED,
+    MeanTree,
+    Search,
+    Worklist,
+    new_node_columns,
+)
 from evertree.errors import MagnitudeError
 from evertree.metrics import LARGEST, Metric
 from evertree.scheme import Scheme
-from evertree.tree.live import Aim, Incoming, LiveTree, permuted
+from evertree.tree import live
+from evertree.tree.live import REORDER_SHARE, Aim, Incoming, LiveTree, permute
 
 #: A total weight up to this, divided by the number of columns, overflows with no value that is accepted.
 SAFE_WEIGHT = float(np.finfo(np.float64).max) / 4 / LARGEST**2
@@ -50,10 +62,10 @@ class MeanLiveTree(LiveTree):
         cls, scheme: Scheme, aim: Aim, tree: MeanTree, work: Worklist, search: Search, kept: NDArray[Any] | None
     ) -> MeanLiveTree:
         """A tree with copies of the given columns, as far as they are in use."""
-        live = cls(scheme, aim, tree.mean.shape[1], tree.mean.dtype)
-        live.tree, live.work, live.search, live.kept = tree, work, search, kept
-        live._lay_out(tree.parent.size // 2)
-        return live
+        twin = cls(scheme, aim, tree.mean.shape[1], tree.mean.dtype)
+        twin.tree, twin.work, twin.search, twin.kept = tree, work, search, kept
+        twin._lay_out(tree.parent.size // 2)
+        return twin
 
     @property
     def _metric(self) -> Metric:
@@ -130,7 +142,7 @@ class MeanLiveTree(LiveTree):
         """Write the rows of `leaves`."""
         self.tree.mean[leaves] = incoming.stored
         self.tree.size[leaves] = weights
-        self._note_weights(weights)
+        self._note_points(leaves, weights)
         for column in (self.tree.variance, self.tree.height, self.tree.radius):
             column[leaves] = 0.0
         self.tree.birth[leaves] = births
@@ -143,6 +155,7 @@ class MeanLiveTree(LiveTree):
 
     def insert(self, leaves: NDArray[np.int32]) -> None:
         """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
+        self._begin_edit()
         if self.aim.is_stable:
             kernels.stabilise.insert_by_search(self.tree, self.work, self.search, self.tag, leaves)
         else:
@@ -150,6 +163,9 @@ class MeanLiveTree(LiveTree):
 
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make it homogeneous again. They stay allocated."""
+        self._begin_edit()
+        if self.search.fresh.size:
+            kernels.neighbours.forget_leaves(self.search, leaves, 0)
         kernels.remove.detach_leaves(self.tree, self.work, self.tag, leaves, np.empty_like(leaves))
         self.homogenise()
 
@@ -158,7 +174,10 @@ class MeanLiveTree(LiveTree):
         kernels.homogenise.homogenise(self.tree, self.work, self.tag, max_checks, max_moves)
 
     def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine by moves and grafts within limits."""
+        """Refine by moves and grafts within limits, and no further than to where nodes should be numbered anew."""
+        state = self.work.state
+        last = state[ORDERED_AT] + max(int(REORDER_SHARE * self.n_points), 1) - state[INSERTED]
+        self.search.state[STOP_AT] = last if self.n_points >= live.FEWEST_TO_REORDER else UNLIMITED
         kernels.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
 
     def for_scanning(self) -> MeanTree:
@@ -192,9 +211,9 @@ class MeanLiveTree(LiveTree):
     def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
         for column in (self.tree.variance, self.tree.radius):
             column[place] = column.copy()
-        permuted(self.tree.mean, place)
+        permute(self.tree.mean, place)
         if self.kept is not None:
-            permuted(self.kept, rows)
+            permute(self.kept, rows)
 
     def _compute_all(self, nodes: NDArray[np.int32]) -> None:
         """Compute all statistics from the leaves in one pass. O(n m)."""

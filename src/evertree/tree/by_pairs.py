@@ -24,6 +24,7 @@ from evertree.columns import (
     PAUSE_AT,
     PAUSED_NODE,
     SQUARE_ROOT,
+    STOP_AT,
     TRIANGLE,
     UNLIMITED,
     Pairs,
@@ -196,7 +197,7 @@ class PairLiveTree(LiveTree):
         """Write the rows of `leaves`. The columns of stored dissimilarities belong to `others`."""
         rows = leaves >> 1
         self.tree.size[leaves] = weights
-        self._note_weights(weights)
+        self._note_points(leaves, weights)
         self.tree.birth[leaves] = births
         self.tree.height[leaves] = 0.0
         if self.kept is not None:
@@ -224,6 +225,7 @@ class PairLiveTree(LiveTree):
     def insert(self, leaves: NDArray[np.int32]) -> None:
         """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
         self._never_pause()
+        self._begin_edit()
         start = 0
         while start < leaves.size:
             until_choice = max(2 * self._pivots_chosen_at, FEWEST_FOR_PIVOTS) - self.n_points
@@ -238,6 +240,9 @@ class PairLiveTree(LiveTree):
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make it homogeneous again. They stay allocated."""
         self._never_pause()
+        self._begin_edit()
+        if self.search.fresh.size:
+            kernels.neighbours.forget_leaves(self.search, leaves, 0)
         kernels.remove.detach_leaves_of_pairs(self.tree, self.work, self.tag, leaves)
         self._choose_pivots()
         self.homogenise()
@@ -250,6 +255,7 @@ class PairLiveTree(LiveTree):
     def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
         """Refine by moves and grafts within limits. A step that takes long may be left in the middle."""
         self._pause_after(max_steps)
+        self.search.state[STOP_AT] = UNLIMITED
         kernels.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
 
     def for_scanning(self) -> PairTree:

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.columns import (
+    DUE,
     FREE,
     FREE_INNER,
     FREE_LEAF,
+    FRESH,
     INNER_TOP,
     LEAF_TOP,
     LEFT_IS_EXACT,
@@ -18,10 +20,12 @@ from evertree.columns import (
     PENDING,
     QUEUED,
     RIGHT_IS_EXACT,
+    TO_FIND,
     MeanTree,
     PairTree,
 )
 from evertree.errors import InvariantError
+from evertree.linkages import Ward
 from evertree.tree.by_means import MeanLiveTree
 from evertree.tree.by_pairs import PairLiveTree
 from evertree.tree.live import LiveTree
@@ -81,6 +85,17 @@ def check_worklist(live: LiveTree) -> None:
     _require(bool(np.all(live.work.mark[marked] == QUEUED)), "statistics are still stale")
 
 
+def check_search(live: LiveTree) -> None:
+    """The numbers of nodes and lists that wait for searches are right, and lists hold leaves. O(n)."""
+    used, work, search = live.n_used, live.work, live.search
+    _require(int(np.count_nonzero(work.due[:used])) == int(work.state[DUE]), "not as many nodes are due as counted")
+    _require(int(search.fresh.sum(dtype=np.int64)) == int(search.state[FRESH]), "not as many lists wait as counted")
+    _require(bool(np.all(search.fresh <= TO_FIND)), "a list waits for too many steps")
+    near = search.near
+    _require(bool(np.all((near >= NULL) & (near < used) & ((near % 2 == 0) | (near == NULL)))), "a list holds no leaf")
+    _require(search.fresh.size in (0, live.capacity), "there are not as many lists as points")
+
+
 def check_statistics(live: LiveTree) -> None:
     """What is kept of each node, computed from its members by definition. O(n m depth), O(n² depth) for pairs."""
     tree = live.tree
@@ -115,9 +130,11 @@ def _check_means(live: MeanLiveTree, leaves: NDArray[np.int32], members: Mapping
     w = tree.size[leaves]
     tolerance = 100 * float(np.finfo(live.dtype).eps) * np.sqrt(max(live.n_points, 1))
     _require(bool(np.all(tree.variance[leaves] == 0)), "a leaf has a variance")
+    _require(bool(np.all(tree.height[leaves] == 0) and np.all(tree.radius[leaves] == 0)), "a leaf has a height")
     for u, below in members.items():
         if u % 2 == 1:
             _compare(live, u, x[below], w[below], tolerance)
+            _compare_height(live, u, x[below], tolerance)
 
 
 def _check_pairs(live: PairLiveTree, leaves: NDArray[np.int32], members: Mapping[int, slice]) -> None:
@@ -163,6 +180,22 @@ def _by_definition(linkage: str, d: NDArray[np.float64], w: NDArray[np.float64],
     if linkage == "average":
         return float(w[a] / w[a].sum() @ d[a, b] @ (w[b] / w[b].sum()))
     return float(d[a, b].min() if linkage == "single" else d[a, b].max())
+
+
+def _compare_height(live: MeanLiveTree, u: int, x: NDArray[np.float64], tolerance: float) -> None:
+    """The height of node `u` beside the linkage of its children, and its radius beside its members `x`."""
+    tree = live.tree
+    a, b = int(tree.left[u]), int(tree.right[u])
+    sq_dist = float(((tree.mean[a].astype(np.float64) - tree.mean[b]) ** 2).sum())
+    height = tree.variance[a] + tree.variance[b] + sq_dist
+    if isinstance(live.tag, Ward):
+        height = sq_dist * tree.size[a] / (tree.size[a] + tree.size[b]) * tree.size[b]
+    noise = tolerance * float(np.sqrt((x * x).sum(axis=1).max()))
+    off = abs(float(tree.height[u]) - height)
+    far = (2 * np.sqrt(sq_dist) + noise) * noise * max(1.0, min(tree.size[a], tree.size[b]))
+    _require(bool(off <= 1e-9 * height + far + VANISHING), f"the height of node {u} is off by {off}")
+    radius = float(np.sqrt(((x - tree.mean[u]) ** 2).sum(axis=1).max()))
+    _require(radius <= tree.radius[u] * (1 + 1e-9) + noise, f"a member of node {u} is outside its radius")
 
 
 def check_points(live: LiveTree) -> None:

@@ -13,14 +13,13 @@ from evertree import kernels
 from evertree.columns import (
     CHECKS,
     DUE,
-    FRESH,
     GOAL,
     GRAFTS,
     GRAFTS_BEFORE,
     GUARDED,
-    HIGH,
     HOMOGENEOUS,
     INNER_TOP,
+    INSERTED,
     IS_EXACT,
     LEAF_TOP,
     LIGHTEST,
@@ -29,11 +28,13 @@ from evertree.columns import (
     N_POINTS,
     NEXT_NODE,
     NULL,
+    ORDERED_AT,
     PENDING,
     QUOTA,
     ROOT,
     SEARCHES,
     STABLE,
+    STAMP,
     TO_FIND,
     UNLIMITED,
     MeanTree,
@@ -57,11 +58,11 @@ SMALLEST_QUOTA = 100_000
 SHAPE = ("parent", "left", "right", "birth", "size")
 
 
-#: So many nodes are searched exhaustively for what is higher than they are, which is no more than these.
-N_HIGH = 1_000
-
 #: From this many points on the order of nodes in memory matters.
 FEWEST_TO_REORDER = 30_000
+
+#: It is mended when points that came, and subtrees that were grafted, are this share of all points.
+REORDER_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,7 @@ class LiveTree(ABC):
     work: Worklist
     search: Search  # with room for points only where the goal is, or has been, a stable tree
 
-    #: How many points there were when the bounds of searches were found, and how many points and grafts when nodes were
-    #: last numbered in the order of the tree.
-    _bounds_found_at = 0
-    _ordered_at = 0
+    #: The smallest weight that a point has, or had.
     _lightest = np.inf
 
     #: The points as they were given, by row, where they are not elsewhere in the tree; None where there are none.
@@ -349,20 +347,25 @@ class LiveTree(ABC):
                 kernels.worklist.push_bottom_up(self.work, self.nodes())
 
     def prepare_search(self) -> None:
-        """Make room for searches, where there is none yet, and find the bounds that they use. O(n) now and then."""
+        """Make room for searches, where there is none yet."""
         if self.search.fresh.size < self.capacity:
             self.search = self._new_search(self.capacity)
-            self._bounds_found_at = 0
-        if not 0.75 * self.n_points <= self._bounds_found_at <= 1.25 * self.n_points:
-            heights = self.tree.height[1 : self.n_used : 2][self.tree.parent[1 : self.n_used : 2] >= NULL]
-            rank = heights.size - N_HIGH
-            self.search.bound[HIGH] = np.partition(heights, rank)[rank] if rank > 0 else 0.0
-            self._bounds_found_at = self.n_points
         self.search.bound[LIGHTEST] = self._lightest
 
+    def _note_points(self, leaves: NDArray[np.int32], weights: NDArray[np.float64]) -> None:
+        """Leaves are other points now: remember the smallest weight, forget their neighbours."""
+        self._note_weights(weights)
+        self.work.state[INSERTED] += leaves.size
+        if self.search.fresh.size:
+            kernels.neighbours.forget_leaves(self.search, leaves, TO_FIND)
+
     def _note_weights(self, weights: NDArray[np.float64]) -> None:
-        """Remember the smallest weight that a point has, or had."""
         self._lightest = min(self._lightest, float(weights.min(initial=np.inf)))
+
+    def _begin_edit(self) -> None:
+        """The points change: from now on the tree is what its goal promises, and the guard counts anew."""
+        self.move_towards(self.aim.goal)
+        self.work.state[GRAFTS_BEFORE] = self.work.state[GRAFTS]
 
     def reorder(self, share: float) -> NDArray[np.int32] | None:
         """Number the nodes anew, so that those that are near in the tree are near in memory, where that pays.
@@ -371,10 +374,11 @@ class LiveTree(ABC):
         are a given share of the points. The new number of each node is returned, None if all stay as they are. Nodes
         that hang nowhere keep theirs.
         """
-        n_edits = self.n_points + self.n_grafts
-        if self.n_points < FEWEST_TO_REORDER or n_edits - self._ordered_at < share * self.n_points:
+        state = self.work.state
+        n_edits = int(state[INSERTED] + state[GRAFTS])
+        if self.n_points < FEWEST_TO_REORDER or n_edits - state[ORDERED_AT] < share * self.n_points:
             return None
-        self._ordered_at = n_edits
+        state[ORDERED_AT] = n_edits
         nodes = self.nodes()
         place = np.arange(self.tree.parent.size, dtype=np.int32)
         for kind in (nodes[nodes % 2 == 0], nodes[nodes % 2 == 1]):
@@ -393,8 +397,8 @@ class LiveTree(ABC):
         if self.search.fresh.size:
             search = self.search
             kernels.reorder.relabel(search.near, place)
-            permuted(search.near, rows)
-            permuted(search.near_value, rows)
+            permute(search.near, rows)
+            permute(search.near_value, rows)
             search.fresh[rows] = search.fresh.copy()
             search.seen[:] = 0
             if search.state[NEXT_NODE] != NULL:
@@ -408,7 +412,7 @@ class LiveTree(ABC):
     def blocked(self, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether each of `nodes` is in a blocking pair, by exhaustive search. O(n m) for each, O(n² m) for pairs."""
         size = self.tree.parent.size
-        search = new_search(1, 1)._replace(stack=np.empty(size, np.int32), seen=np.zeros(size, np.int32))
+        search = new_search(1, 1, self.dtype)._replace(stack=np.empty(size, np.int32), seen=np.zeros(size, np.int32))
         search.state[IS_EXACT] = 1
         search.bound[LIGHTEST] = self._lightest
         found = np.zeros(nodes.size, np.bool_)
@@ -418,16 +422,17 @@ class LiveTree(ABC):
     def _new_search(self, rows: int) -> Search:
         """Room for searches among so many points, with the lists that there are."""
         width = self.aim.search_width
-        search = new_search(rows, 4 if width is None else width)
-        search.state[IS_EXACT] = width is None
+        search = new_search(rows, 4 if width is None else width, self.dtype)
         if hasattr(self, "search") and self.search.fresh.size:
             old = self.search
             both = min(rows, old.fresh.size)
             for name in ("near", "near_value", "fresh"):
                 getattr(search, name)[:both] = getattr(old, name)[:both]
-            search.state[FRESH] = old.state[FRESH]
+            search.state[:] = old.state
+            search.state[STAMP] = 0
         elif self.n_points:
             kernels.neighbours.forget_all(self.tree, search, TO_FIND)
+        search.state[IS_EXACT] = width is None
         return search
 
     def add_leaves(
@@ -476,7 +481,8 @@ class LiveTree(ABC):
         self.work.state[CHECKS] = other.work.state[CHECKS]
         self.work.state[[MOVES, MOVES_BEFORE]] = other.work.state[MOVES]
         self.work.state[[GRAFTS, GRAFTS_BEFORE]] = other.work.state[GRAFTS]
-        self.work.state[SEARCHES] = other.work.state[SEARCHES]
+        for entry in (SEARCHES, INSERTED, ORDERED_AT):
+            self.work.state[entry] = other.work.state[entry]
         self.fill(leaves, incoming, other.tree.size[leaves], other.tree.birth[leaves], leaves)
         self.rebuild()
 
@@ -497,10 +503,10 @@ class LiveTree(ABC):
         work.state[QUOTA] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
         self.tree, self.work = tree, work
         has_search = hasattr(self, "search") and self.search.fresh.size > 0
-        self.search = self._new_search(rows) if self.aim.is_stable or has_search else new_search(0, 1)
+        self.search = self._new_search(rows) if self.aim.is_stable or has_search else new_search(0, 1, self.dtype)
 
 
-def permuted(matrix: NDArray[Any], place: NDArray[np.int32]) -> None:
+def permute(matrix: NDArray[Any], place: NDArray[np.int32]) -> None:
     """Bring each row of a matrix to its new place, without a copy of the matrix."""
     room = np.empty(place.size, np.bool_), np.empty(matrix.shape[1], matrix.dtype)
     kernels.reorder.permute_rows(matrix, place, *room)
