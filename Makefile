@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint bench bench-pairs bench-quality lock clean help
+.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -19,9 +19,15 @@ help:
 demo: $(VENV)/demo
 	$(BIN)/evertree demo
 
+# Both at once, as neither uses more than one core.
 test: $(VENV)/test
+	$(MAKE) --jobs=2 --output-sync=target test-compiled test-plain
+
+test-compiled: $(VENV)/test
 	$(BIN)/python -m pytest
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow and not process"
+
+test-plain: $(VENV)/test
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p no:cacheprovider -m "not slow and not process"
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check .

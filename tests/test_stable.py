@@ -80,6 +80,7 @@ def test_exact_refinement_after_any_edits(rng, linkage, metric):
         assert naive_stable.is_stable(nested(h), zeta, 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", hard_data())
 @pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)
 def test_ends_on_hard_data(linkage, metric, name):
@@ -105,6 +106,7 @@ def test_ties_end_at_a_tree_that_is_certified(linkage, metric, name):
         assert_stable(h)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)
 def test_every_tree_of_five_points(rng, linkage, metric):
     """From each of the 105 trees, on random, tied and weighted points; also in the order to which the guard turns."""
@@ -201,6 +203,7 @@ def test_the_default_search_comes_close_to_batch(rng, linkage, metric):
     assert inserted < paper.instability(sample=None).fraction or linkage == "single"
 
 
+@pytest.mark.slow
 def test_the_goals(rng):
     """`until` may be the other goal; the next edit keeps the promise of the hierarchy's own."""
     x = rng.normal(size=(300, 5))
@@ -229,6 +232,7 @@ def test_the_goals(rng):
     assert n_violated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)
 def test_grafts_count_as_moves(rng, linkage, metric):
     """In any slices, refinement goes the same way."""
@@ -265,6 +269,7 @@ def test_resumes_after_copy_pickle_and_load(rng, tmp_path, linkage, metric):
         np.testing.assert_array_equal(twin.linkage_matrix(), h.linkage_matrix())
 
 
+@pytest.mark.slow
 def test_reports_a_live_quality(rng):
     x = rng.normal(size=(3000, 8))
     h = Hierarchy.random(x)
@@ -276,6 +281,7 @@ def test_reports_a_live_quality(rng):
     assert h.refine(seconds=0).stopped_by == "stable"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [None, [f"k{i}" for i in range(600)]])
 def test_nodes_are_numbered_anew_and_nobody_sees_it(rng, monkeypatch, keys):
     x = rng.normal(size=(600, 3))
@@ -301,6 +307,7 @@ def test_nodes_are_numbered_anew_and_nobody_sees_it(rng, monkeypatch, keys):
     assert np.median(np.abs(np.diff(near))) < 20  # neighbours in the tree are neighbours in memory
 
 
+@pytest.mark.slow
 def test_lists_of_neighbours_follow_edits(rng):
     """They hold near points only, whatever came and went."""
     x = rng.normal(size=(400, 3))
@@ -321,6 +328,7 @@ def test_lists_of_neighbours_follow_edits(rng):
     assert hits / (5 * len(h)) > 0.9
 
 
+@pytest.mark.slow
 def test_certify_names_what_is_wrong(rng):
     h = Hierarchy.from_linkage([[0, 2, 1, 2], [1, 3, 1, 2], [4, 5, 1, 4]], [[0.0], [1.0], [9.0], [10.0]], "complete")
     with pytest.raises(UnstableError, match=r"cluster of [01] and the cluster of [01] "):
@@ -350,6 +358,7 @@ def test_batch_trees_are_certified_and_stay(rng, linkage, metric):
     np.testing.assert_array_equal(h.linkage_matrix(), before)
 
 
+@pytest.mark.slow
 def test_instability_of_a_sample(rng):
     h = Hierarchy(goal="homogeneous")
     h.insert(rng.normal(size=(1500, 4)))
@@ -379,6 +388,7 @@ def test_equal_distances(linkage, metric):
     assert_stable(h)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("linkage", "metric"), [("ward", "euclidean"), ("complete", "euclidean")])
 def test_points_that_come_between_two_searches(rng, linkage, metric):
     """With the paper's goal they are inserted without a search, and then have to get lists of neighbours."""
@@ -391,6 +401,7 @@ def test_points_that_come_between_two_searches(rng, linkage, metric):
         assert h.instability(sample=None).fraction < 0.02
 
 
+@pytest.mark.slow
 def test_the_guard(rng):
     """When too many grafts were made, values must differ by more and more to be worth one: it ends, and says so."""
     x = rng.normal(size=(200, 3))
@@ -411,6 +422,7 @@ def test_the_guard(rng):
     h.certify()
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_nodes_are_numbered_anew(rng, monkeypatch):
     """It is delivered when keys and leaves agree again."""
     monkeypatch.setattr(live_module, "FEWEST_TO_REORDER", 50)
@@ -459,6 +471,7 @@ def test_bad_options(rng):
         h.instability(confidence=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fewest", [30_000, 50])
 def test_a_refined_tree_is_the_same_for_the_same_input(rng, monkeypatch, fewest):
     """Also if nodes are numbered anew on the way, which must not depend on the clock."""
@@ -473,6 +486,7 @@ def test_a_refined_tree_is_the_same_for_the_same_input(rng, monkeypatch, fewest)
     assert trees[0] == trees[1] == trees[2]
 
 
+@pytest.mark.slow
 def test_slices_towards_the_other_goal_go_on(rng):
     """They do not look at all nodes again each time."""
     h = Hierarchy()

@@ -24,7 +24,7 @@ N_HIGH = 1_000
 MOST_STEPS = 4_000
 
 
-@inline
+@step
 def is_partner(linkage, tree, a, u, value):
     """Whether `a` and `u` are there at ζ = `value` and merge later, within the tolerance and rounding."""
     if tree.parent[a] == NULL:  # a new point, which would merge with any

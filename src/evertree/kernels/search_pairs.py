@@ -145,7 +145,7 @@ measured_value = choose(
 )
 
 
-@inline
+@step
 def is_better(linkage, tree, a, u, value, smallest):
     """Whether `a` and `u` are there at ζ = `value`, below `smallest`, and merge later, within the tolerance."""
     highest = max(tree.height[a], tree.height[u])
