@@ -22,7 +22,7 @@ from evertree.columns import (
     TRIANGLE,
     UNLIMITED,
 )
-from evertree.kernels.compile import choose, inline, step
+from evertree.kernels.compile import choose, step
 from evertree.kernels.neighbours import N_MEMBERS, begin_search, forget_near, note_near, note_one, some_member
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.pair_point import is_known, measure_point, measure_unions, point_value
