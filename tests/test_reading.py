@@ -256,6 +256,7 @@ def test_repr_says_what_it_is():
 
 def test_memory_is_twice_the_data_and_a_little(rng):
     x = rng.normal(size=(500, 16))
-    h = Hierarchy()
-    h.insert(x)
-    assert h.n_bytes <= 2 * x.nbytes + 200 * len(x)
+    for goal, more in (("homogeneous", 200), ("stable", 350)):  # lists of neighbours
+        h = Hierarchy(goal=goal)
+        h.insert(x)
+        assert h.n_bytes <= 2 * x.nbytes + more * len(x)

@@ -48,8 +48,9 @@ class Hierarchy(HierarchyWorkings):
         to the letter: after every edit no cluster is closer to its parent's sibling than to its own sibling.
     search_width : int or None
         How widely to search for where a point belongs, and for clusters that would rather merge: the nodes kept on each
-        level of a descent. None searches exhaustively: then a refined tree is a batch tree exactly, at quadratic cost
-        where bounds do not help.
+        level of a descent. With None, `refine` searches exhaustively: then a refined tree is a batch tree exactly, at
+        quadratic cost where bounds do not help. Linkages that compare pairs search by way of neighbours whatever the
+        number.
     seed : int
         For the choices that are made at random: `Hierarchy.random`.
 
@@ -59,11 +60,12 @@ class Hierarchy(HierarchyWorkings):
 
     Ward, and average on ``"sqeuclidean"``, ``"cosine"`` or ``"correlation"``, follow from means and variances: an edit
     takes microseconds whatever the number of points, and memory is twice the data (three times where the points differ
-    from the coordinates, as for cosine) and about a hundred bytes a point. All others compare pairs of points: an
-    insertion compares a point with all others or, for single and complete linkage on a true metric in few columns, with
-    few of them, and the moves that follow, and deletions, compare clusters where bounds do not decide. Changing the
-    linkage or the metric compares all pairs. Vectors still take linear memory; dissimilarities, given or from a
-    function, which is called once for each pair, take n² / 2 numbers.
+    from the coordinates, as for cosine) and about 340 bytes a point, most of them for searches. All others compare
+    pairs of points: an insertion compares a point with all others or, for single and complete linkage on a true metric
+    in few columns, with few of them, and the moves that follow, and deletions, compare clusters where bounds do not
+    decide. Changing the linkage or the metric compares all pairs, and so do grafts and the searches for large clusters,
+    several times. Vectors still take linear memory; dissimilarities, given or from a function, which is called once for
+    each pair, take n² / 2 numbers.
 
     Differences below about 1e-150 have squares that vanish, and count as none.
 

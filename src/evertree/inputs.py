@@ -26,7 +26,7 @@ from evertree.errors import (
 )
 from evertree.metrics import LARGEST, largest_value
 
-#: What a tree can be after every edit.
+#: What a tree can be refined to.
 GOALS = ("stable", "homogeneous")
 
 #: Weights above this, or below its inverse, are refused, so that their sums and products stay finite.

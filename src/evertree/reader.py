@@ -59,7 +59,7 @@ class HierarchyReader:
 
     @property
     def goal(self) -> str:
-        """What the tree is after every edit.
+        """What `refine` aims at: ``"stable"`` or ``"homogeneous"``.
 
         Examples
         --------
@@ -70,7 +70,7 @@ class HierarchyReader:
 
     @property
     def search_width(self) -> int | None:
-        """How many nodes a search for blocking pairs keeps on each level; None if it is exhaustive.
+        """How many nodes a search keeps on each level of a descent; None if it is exhaustive.
 
         Examples
         --------
@@ -177,8 +177,8 @@ class HierarchyReader:
         --------
         >>> h = et.Hierarchy()
         >>> keys = h.insert(np.random.default_rng(0).normal(size=(1000, 16)))
-        >>> h.n_bytes // 1000  # 256 of them are the points and the means of clusters, 145 for searches
-        533
+        >>> h.n_bytes // 1000  # 256 of them are the points and the means of clusters, 209 for searches
+        597
         """
         return self._live.n_bytes + self._keys.n_bytes
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.codec import decode_all, encode_all
-from evertree.columns import DUE, N_WORK_STATE, PENDING, MeanTree, Search, Worklist, new_search
+from evertree.columns import N_WORK_STATE, PENDING, MeanTree, Search, Worklist, new_search
 from evertree.errors import CorruptFileError, EvertreeError, ParameterError
 from evertree.file_format import read, write
 from evertree.inputs import GOALS, as_choice, as_whole_number, as_width
@@ -72,6 +72,8 @@ def load(
         )
     try:
         live = _tree_of(_scheme_of(header, arrays, metric), _aim_of(header), header, arrays)
+        if "work.due" not in arrays:
+            live.note_all_due()
         names = arrays["numbers"].tolist() if header["keys"] is None else decode_all(header["keys"])
         keys = KeyTable.assembled(
             names, arrays["leaves"], header["keys"] is None, header["next_birth"], header["next_number"]
@@ -141,15 +143,12 @@ def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str,
 
 
 def _work_of(arrays: dict[str, NDArray[Any]], size: int) -> Worklist:
-    """The worklist; an older version had a shorter state, and no node was searched."""
+    """The worklist; an older version had a shorter state, and did not say which nodes are due for a search."""
     pending, old = arrays["work.pending"], arrays["work.state"]
     stack, state = np.empty(size, np.int32), np.zeros(N_WORK_STATE, np.int64)
     stack[: pending.size] = pending
     state[: old.size] = old
-    due = arrays.get("work.due")
-    if due is None:
-        due, state[DUE] = np.ones(size, np.uint8), size
-    return Worklist(stack, arrays["work.mark"], due, state)
+    return Worklist(stack, arrays["work.mark"], arrays.get("work.due", np.zeros(size, np.uint8)), state)
 
 
 def _search_of(arrays: dict[str, NDArray[Any]]) -> Search:

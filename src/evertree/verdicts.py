@@ -18,7 +18,23 @@ from evertree.tree import certificate, invariants
 
 
 class Instability(NamedTuple):
-    """The share of nodes in a blocking pair. See `Hierarchy.instability`."""
+    """The share of nodes in a blocking pair, as `Hierarchy.instability` gives it.
+
+    Attributes
+    ----------
+    fraction : float
+        Of the nodes looked at.
+    low, high : float
+        The ends of the confidence interval for the share of all nodes; equal to the fraction if all were looked at.
+    n_nodes : int
+        How many were looked at.
+
+    Examples
+    --------
+    >>> h = et.agglomerate(np.random.default_rng(0).normal(size=(100, 2)))
+    >>> h.instability(sample=None)
+    Instability(fraction=0.0, low=0.0, high=0.0, n_nodes=198)
+    """
 
     fraction: float
     low: float
@@ -50,7 +66,7 @@ class HierarchyVerdicts(HierarchyReader):
         >>> h = et.Hierarchy.random(np.random.default_rng(0).normal(size=(50, 2)))
         >>> h.is_homogeneous()
         False
-        >>> report = h.refine()
+        >>> report = h.refine(until="homogeneous")
         >>> h.is_homogeneous()
         True
         """
@@ -122,6 +138,11 @@ class HierarchyVerdicts(HierarchyReader):
         -------
         instability : Instability
             ``fraction``, and the ends ``low`` and ``high`` of its confidence interval (Wilson).
+
+        Notes
+        -----
+        The hierarchy's seed decides which nodes are drawn. The figure is for monotone trees, as they are after every
+        edit; of a tree from `Hierarchy.random` or `Hierarchy.from_linkage` it is a rough one before the first.
 
         Examples
         --------

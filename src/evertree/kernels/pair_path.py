@@ -1,4 +1,4 @@
-"""What a point changes in a `PairTree` where it comes or goes: heights and cross values on its path to the root."""
+"""What a point, or a cluster, changes in a `PairTree` where it comes or goes: heights and cross values above it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from evertree.linkages import Average, Complete, Minimax, Single
 #: The linkages that have a recurrence, on pairs.
 RECURRENT = (Single, Complete, Average)
 
-# What is known of ζ(x, y) when leaf `i` joins x, or leaves it: from what was known before. A lower bound, whether it is
+# What is known of ζ(x, y) when node `i` joins x, or leaves it: from what was known before. A lower bound, whether it is
 # the value, and its error.
 
 
@@ -77,7 +77,7 @@ changed = choose(
 )
 
 
-# The height of w = (x, y) when leaf `i` joins x, or leaves it; NaN where it has to be computed from pairs.
+# The height of w = (x, y) when node `i` joins x, or leaves it; NaN where it has to be computed from pairs.
 
 
 def _height_from_recurrence(linkage, tree, w, x, y, i, comes):
@@ -102,7 +102,7 @@ changed_height = choose("linkage", {**dict.fromkeys(RECURRENT, _height_from_recu
 
 @inline
 def change_cross(linkage, tree, work, v, side, x, y, i, comes):
-    """Change a cross value of `v`, which is ζ(x, y), when leaf `i` joins x, or leaves it; note the check if it fell."""
+    """Change a cross value of `v`, which is ζ(x, y), when node `i` joins x, or leaves it; note the check if it fell."""
     before, is_exact = cross(tree, v, side)
     value, is_exact, error = changed(linkage, tree, before, is_exact, cross_error(tree, v, side), x, y, i, comes)
     set_cross(tree, v, side, value, is_exact, error)
@@ -195,7 +195,7 @@ def _hang_by_radius(linkage, tree, i, k, p):
         find_radius(tree, p, np.inf)
 
 
-#: The height of the new node `p`, whose children are `k` and leaf `i`.
+#: The height of the new node `p`, whose children are `k` and `i`.
 hang_point = choose("linkage", {**dict.fromkeys(RECURRENT, _hang_by_recurrence), Minimax: _hang_by_radius})
 
 

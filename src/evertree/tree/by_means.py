@@ -162,7 +162,7 @@ class MeanLiveTree(LiveTree):
             kernels.insert.insert_leaves(self.tree, self.work, self.tag, leaves)
 
     def detach(self, leaves: NDArray[np.int32]) -> None:
-        """Take leaves out of the tree, and make it homogeneous again. They stay allocated."""
+        """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
         self._begin_edit()
         if self.search.fresh.size:
             kernels.neighbours.forget_leaves(self.search, leaves, 0)

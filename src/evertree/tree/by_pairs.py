@@ -238,7 +238,7 @@ class PairLiveTree(LiveTree):
             self._choose_pivots()
 
     def detach(self, leaves: NDArray[np.int32]) -> None:
-        """Take leaves out of the tree, and make it homogeneous again. They stay allocated."""
+        """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
         self._never_pause()
         self._begin_edit()
         if self.search.fresh.size:

@@ -1,4 +1,4 @@
-"""`LiveTree`: the columns of one tree with room to grow, and the edits that keep it homogeneous, by node."""
+"""`LiveTree`: the columns of one tree with room to grow, and the edits that keep it in order, by node."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Incoming:
 
 
 class LiveTree(ABC):
-    """A tree over points, its worklist, and the scheme that it is homogeneous for.
+    """A tree over points, its worklist, what searches know, and the scheme and the aim that it is refined for.
 
     Nodes are numbers, and nothing here knows of keys. What callers pass has been checked.
     """
@@ -212,7 +212,7 @@ class LiveTree(ABC):
 
     @abstractmethod
     def detach(self, leaves: NDArray[np.int32]) -> None:
-        """Take leaves out of the tree, and make it homogeneous again. They stay allocated."""
+        """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
 
     @abstractmethod
     def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
@@ -267,7 +267,7 @@ class LiveTree(ABC):
 
     @property
     def n_pending(self) -> int:
-        """How many checks may have changed: with none, the tree is homogeneous."""
+        """How many checks may have changed: with none, no move is wanted."""
         return int(self.work.state[PENDING])
 
     @property
@@ -345,6 +345,12 @@ class LiveTree(ABC):
             self.work.state[GOAL] = wanted
             if wanted == HOMOGENEOUS and not self.scheme.linkage.strongly_reducible:
                 kernels.worklist.push_bottom_up(self.work, self.nodes())
+
+    def note_all_due(self) -> None:
+        """Note every node for a search."""
+        nodes = self.nodes()
+        self.work.due[nodes] = 1
+        self.work.state[DUE] = nodes.size
 
     def prepare_search(self) -> None:
         """Make room for searches, where there is none yet."""
