@@ -47,7 +47,7 @@ def headline(text: str) -> None:
 
 
 def filled(x: NDArray[np.float64]) -> et.Hierarchy:
-    h = et.Hierarchy("ward")
+    h = et.Hierarchy("ward", goal="homogeneous")
     h.insert(x)
     return h
 
@@ -63,10 +63,10 @@ def insertion(sizes: list[int]) -> dict[int, float]:
         batches = [x[i : i + 10_000] for i in range(0, n, 10_000)]
         best = np.inf
         for _ in range(3 if n <= 100_000 else 2):
-            h = et.Hierarchy("ward")
+            h = et.Hierarchy("ward", goal="homogeneous")
             best = min(best, seconds(h.insert, batches))
         in_batches[n] = best / n * 1e6
-        one_by_one = et.Hierarchy("ward")
+        one_by_one = et.Hierarchy("ward", goal="homogeneous")
         singles[n] = seconds(one_by_one.insert, (x[i : i + 1] for i in range(n))) / n * 1e6
         print(f"| {n:,} | {in_batches[n]:.2f} | {singles[n]:.1f} | {h.n_moves / len(h):.2f} |", flush=True)
     low, high = (10_000, max(sizes))
@@ -127,7 +127,7 @@ def from_random(n: int) -> None:
     for linkage, metric in (("ward", "euclidean"), ("average", "sqeuclidean")):
         reports = []
         for _ in range(3):
-            h = et.Hierarchy.random(x, linkage, metric)
+            h = et.Hierarchy.random(x, linkage, metric, goal="homogeneous")
             reports.append(h.refine())
         best = min(reports, key=lambda report: report.seconds)
         print(
@@ -140,7 +140,7 @@ def from_random(n: int) -> None:
 def deadlines(n: int) -> None:
     """How long after its time is up a refinement returns."""
     headline(f"refine(seconds=…) on a random tree of {n:,} points")
-    h = et.Hierarchy.random(mixture(n))
+    h = et.Hierarchy.random(mixture(n), goal="homogeneous")
     for budget in (0.01, 0.05, 0.2):
         taken = seconds(lambda s: h.refine(seconds=s), [budget])
         print(f"{budget} s: back {(taken - budget) * 1e3:.1f} ms late (aim: at most 50)")
@@ -213,7 +213,7 @@ def main() -> None:
     warm.update([1], mixture(1))
     warm.remove([2])
     warm.violations()
-    et.Hierarchy.random(mixture(10)).refine()
+    et.Hierarchy.random(mixture(10), goal="homogeneous").refine()
     in_batches = insertion([1_000, 10_000, 100_000] if quick else [1_000, 10_000, 100_000, 1_000_000])
     birch(100_000, in_batches)
     edits(100_000 // (10 if quick else 1))

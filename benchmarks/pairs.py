@@ -45,7 +45,7 @@ def edits(h: et.Hierarchy, fresh: NDArray[np.float64]) -> tuple[float, float, fl
 def build(linkage: str, n_columns: int, n: int, warm: bool = False) -> None:
     """One row of the table."""
     x = np.random.default_rng(n).uniform(size=(n + 2 * N_EDITS, n_columns))
-    h = et.Hierarchy(linkage)
+    h = et.Hierarchy(linkage, goal="homogeneous")
     building = seconds(lambda: h.insert(x[:n]))
     share, moves = h.n_dissimilarities / (n * (n - 1) / 2), h.n_moves / n
     insertion, deletion, update = edits(h, x[n:])
@@ -89,7 +89,7 @@ def moves_from_random_trees(sizes: list[int]) -> None:
         cells = []
         for n in sizes:
             x = np.random.default_rng(n).uniform(size=(n, 2))
-            report = et.Hierarchy.random(x, linkage, seed=n).refine()
+            report = et.Hierarchy.random(x, linkage, goal="homogeneous", seed=n).refine()
             per = report.moves / n**2 if linkage == "single" else report.moves / n
             unit = "n²" if linkage == "single" else "n"
             cells.append(f"{per:.2f} {unit}, {report.seconds:.2f} s")

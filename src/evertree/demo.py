@@ -111,7 +111,7 @@ def _refined(live: Row) -> Row:
     h = live.hierarchy.copy()
     n_edits = len(h) + 2 * _N_REMOVED + _N_UPDATED  # who was removed had been inserted
     seconds = n_edits / live.per_second + h.refine().seconds
-    return Row("live, refined", h, live.labels, n_edits / seconds)
+    return Row("refined", h, live.labels, n_edits / seconds)
 
 
 def _homogeneous(X: NDArray[Any], y: NDArray[np.int64]) -> Row:
