@@ -48,8 +48,8 @@ def run(code: str, cache: Path, **environment: str) -> dict:
         env={**os.environ, "NUMBA_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0", **environment},
         capture_output=True,
         text=True,
-        check=True,
     )
+    assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
 
@@ -79,7 +79,8 @@ def test_an_edited_kernel_is_recompiled(tmp_path):
     source = tmp_path / "src"
     shutil.copytree(PROJECT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
     cache = tmp_path / "cache"
-    code = f"import sys; sys.path.insert(0, {str(source)!r})\n" + USE_EVERYTHING
+    # Without validation, which rightly says that such statistics are wrong.
+    code = f"import sys; sys.path.insert(0, {str(source)!r})\n" + USE_EVERYTHING.replace(", h.validate()", "")
     before = run(code, cache, PYTHONDONTWRITEBYTECODE="1")
     statistics = source / "evertree" / "kernels" / "statistics.py"
     text = statistics.read_text()
