@@ -1,0 +1,89 @@
+"""What has been run so far, on disk: one line for each case, so that a run can be stopped at any moment and resumed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from evertree.errors import ParameterError
+from evertree.reproduce.study import Case, Row, Study
+
+
+class Records:
+    """The rows of each case that has been run, in a file of JSON lines that is only ever appended to."""
+
+    def __init__(self, folder: Path, study: Study) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / f"{study.name}.jsonl"
+        self._rows: dict[Case, list[Row]] = {}
+        if self._path.exists():
+            self._read()
+
+    def _read(self) -> None:
+        """Read all whole lines. The last may be cut short, if the process was killed: it is dropped."""
+        content = self._path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            with self._path.open("r+b") as file:
+                file.truncate(whole)
+        try:
+            for line in content[:whole].splitlines():
+                case, rows = json.loads(line)
+                self._rows[tuple(case)] = [tuple(row) for row in rows]
+        except (ValueError, TypeError):
+            raise ParameterError(
+                f"--output must not hold damaged records; {self._path} is: remove it to run that part again"
+            ) from None
+
+    def __contains__(self, case: Case) -> bool:
+        return case in self._rows
+
+    def __getitem__(self, case: Case) -> list[Row]:
+        return self._rows[case]
+
+    def add(self, results: Iterable[tuple[Case, list[Row]]]) -> None:
+        """Keep the rows of some cases; they are on disk when this returns."""
+        with self._path.open("ab") as file:
+            for case, rows in results:
+                file.write(json.dumps([case, rows]).encode() + b"\n")
+                self._rows[case] = rows
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def write_csv(path: Path, columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write a table, all of it or nothing."""
+    partial = path.with_suffix(".partial")
+    with partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+    partial.replace(path)
+
+
+def write_table(path: Path, study: Study, records: Records) -> None:
+    """Write all rows of a study in the order of its cases."""
+    rows = ((*case, *row) for case in study.cases for row in records[case])
+    write_csv(path, (*study.case_columns, *study.columns), rows)
+
+
+def check_settings(folder: Path, wanted: dict[str, Any]) -> None:
+    """Refuse to add to records that were made with other settings."""
+    path = folder / "settings.json"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(wanted, indent=2) + "\n")
+        return
+    try:
+        found = json.loads(path.read_text())
+        differing = [f"{name} was {found.get(name)!r} and is {value!r}" for name, value in wanted.items() if found.get(name) != value]
+    except (ValueError, AttributeError):
+        differing = [f"{path} is damaged"]
+    if differing:
+        raise ParameterError(
+            f"--output must be a new folder, or one made with the same settings; in {folder.parent} " + ", ".join(differing)
+        )

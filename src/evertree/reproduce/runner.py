@@ -1,0 +1,67 @@
+"""Running the cases of a study on all cores, with a progress bar; what is done stays done."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+
+from rich.progress import Progress
+
+from evertree.reproduce.records import Records
+from evertree.reproduce.study import Case, Row, Settings, Study
+
+#: Cases that a process is given at once, at most; fewer where there are few, so that all processes have work.
+_AT_ONCE = 20
+
+Results = list[tuple[Case, list[Row]]]
+
+
+def n_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run(study: Study, settings: Settings, records: Records, n_jobs: int, progress: Progress) -> None:
+    """Run all cases that have no record yet. Ctrl-C loses those that are running, and no others."""
+    missing = [case for case in study.cases if case not in records]
+    bar = progress.add_task(study.title, total=len(study.cases), completed=len(study.cases) - len(missing))
+    for results in _results(study, settings, missing, 1 if study.is_timed else n_jobs):
+        records.add(results)
+        progress.advance(bar, len(results))
+
+
+def _results(study: Study, settings: Settings, cases: list[Case], n_jobs: int) -> Iterator[Results]:
+    if not cases:
+        return
+    yield _run_some(study.run, settings, cases[:1])  # here, so that kernels are compiled before other processes need them
+    size = max(1, min(_AT_ONCE, len(cases) // (4 * n_jobs)))
+    batches = [cases[start : start + size] for start in range(1, len(cases), size)]
+    if n_jobs == 1:
+        for batch in batches:
+            yield _run_some(study.run, settings, batch)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(n_jobs, context, _ignore_interrupt) as pool:
+        try:
+            waiting: set[Future[Results]] = {pool.submit(_run_some, study.run, settings, batch) for batch in batches}
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
+
+
+def _run_some(run_one: Callable[[Settings, Case], list[Row]], settings: Settings, cases: list[Case]) -> Results:
+    return [(case, run_one(settings, case)) for case in cases]
+
+
+def _ignore_interrupt() -> None:
+    """Ctrl-C reaches all processes of a terminal: the first one decides."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
