@@ -1,7 +1,7 @@
-"""Anytime hierarchical clustering (`tab.OHC`) with the next check chosen in a given order, to study what the order does.
+"""Anytime hierarchical clustering (`tab.OHC`) with the next check chosen in a given order, to study what that does.
 
-`evertree.kernels.homogenise` checks the node that came last. Here the nodes that may violate homogeneity wait in a queue
-that is a stack, a ring, a heap or an urn.
+`evertree.kernels.homogenise` checks the node that came last. Here the nodes that may violate homogeneity wait in a
+queue that is a stack, a ring, a heap or an urn.
 """
 
 from __future__ import annotations

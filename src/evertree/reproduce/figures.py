@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.reproduce.drawing import COLOURS, MARKERS, new_canvas
 from evertree.reproduce.records import write_csv
 from evertree.reproduce.section5 import LINKAGES, SIZES, Results
-
-COLOURS = dict(zip(LINKAGES, ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#222222"), strict=True))
-MARKERS = dict(zip(LINKAGES, "osDv^", strict=True))
 
 
 @dataclass(frozen=True)
@@ -75,11 +73,8 @@ def sample_variance(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def draw(figure: Figure, results: Results) -> Any:
     """A panel for each method with a line for each linkage, and the standard deviation of single linkage as a shade."""
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=(4.6 * len(figure.methods), 3.9), layout="constrained")
     # The paper's panels have scales of their own for iterations, which differ tenfold between the methods.
-    panels = canvas.subplots(1, len(figure.methods), sharey=figure.measure == "correlation")
+    canvas, panels = new_canvas(len(figure.methods), figure.title, sharey=figure.measure == "correlation")
     for panel, method in zip(panels, figure.methods, strict=True):
         for linkage in LINKAGES:
             values = _values(figure, results, method, linkage)
@@ -90,9 +85,6 @@ def draw(figure: Figure, results: Results) -> Any:
             panel.plot(SIZES, mean, color=COLOURS[linkage], marker=MARKERS[linkage], ms=4, label=linkage)
         panel.set_title(method)
         panel.set_xlabel("number of points")
-        panel.grid(color="0.92")
-        panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("iterations" if figure.measure == "moves" else "cophenetic correlation")
     panels[0].legend(frameon=False)
-    canvas.suptitle(figure.title)
     return canvas

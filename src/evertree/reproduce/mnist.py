@@ -22,7 +22,10 @@ _N_PIXELS = 784
 _NAMES = [[("images", "digits")], [("X", "y")], [("x_train", "y_train"), ("x_test", "y_test")]]
 
 #: The same for the files of the original distribution, with or without .gz.
-_IDX_PARTS = [("train-images-idx3-ubyte", "train-labels-idx1-ubyte"), ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")]
+_IDX_PARTS = [
+    ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+]
 _IDX_HEADERS = (16, 8)
 
 
@@ -43,7 +46,9 @@ class Mnist:
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """`n` images, equally many of each digit, in random order; pixels between 0 and 1."""
-        rows = [rng.choice(np.flatnonzero(self.digits == digit), n // N_DIGITS, replace=False) for digit in range(N_DIGITS)]
+        rows = [
+            rng.choice(np.flatnonzero(self.digits == digit), n // N_DIGITS, replace=False) for digit in range(N_DIGITS)
+        ]
         return self.images[rng.permutation(np.concatenate(rows))] / 255.0
 
 
@@ -70,7 +75,8 @@ def _from_npz(path: Path) -> Mnist:
     except (ValueError, OSError, EOFError) as error:
         raise DataError(f"--mnist must be an .npz file or a folder; {path} cannot be read: {error}") from None
     raise DataError(
-        f"{path} must hold arrays named images and digits, X and y, or x_train, y_train, x_test and y_test; it has {found}"
+        f"{path} must hold arrays named images and digits, X and y, or x_train, y_train, x_test and y_test; it has "
+        f"{found}"
     )
 
 

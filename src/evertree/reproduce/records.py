@@ -80,10 +80,15 @@ def check_settings(folder: Path, wanted: dict[str, Any]) -> None:
         return
     try:
         found = json.loads(path.read_text())
-        differing = [f"{name} was {found.get(name)!r} and is {value!r}" for name, value in wanted.items() if found.get(name) != value]
+        differing = [
+            f"{name} was {found.get(name)!r} and is {value!r}"
+            for name, value in wanted.items()
+            if found.get(name) != value
+        ]
     except (ValueError, AttributeError):
         differing = [f"{path} is damaged"]
     if differing:
         raise ParameterError(
-            f"--output must be a new folder, or one made with the same settings; in {folder.parent} " + ", ".join(differing)
+            f"--output must be a new folder, or one made with the same settings; in {folder.parent} "
+            + ", ".join(differing)
         )

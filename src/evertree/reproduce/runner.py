@@ -27,16 +27,19 @@ def n_cores() -> int:
 def run(study: Study, settings: Settings, records: Records, n_jobs: int, progress: Progress) -> None:
     """Run all cases that have no record yet. Ctrl-C loses those that are running, and no others."""
     missing = [case for case in study.cases if case not in records]
-    bar = progress.add_task(study.title, total=len(study.cases), completed=len(study.cases) - len(missing))
+    title = "Compiling kernels (kept on disk)" if missing else study.title
+    bar = progress.add_task(title, total=len(study.cases), completed=len(study.cases) - len(missing))
     for results in _results(study, settings, missing, 1 if study.is_timed else n_jobs):
         records.add(results)
-        progress.advance(bar, len(results))
+        progress.update(bar, advance=len(results), description=study.title)
 
 
 def _results(study: Study, settings: Settings, cases: list[Case], n_jobs: int) -> Iterator[Results]:
     if not cases:
         return
-    yield _run_some(study.run, settings, cases[:1])  # here, so that kernels are compiled before other processes need them
+    yield _run_some(
+        study.run, settings, cases[:1]
+    )  # here, so that kernels are compiled before other processes need them
     size = max(1, min(_AT_ONCE, len(cases) // (4 * n_jobs)))
     batches = [cases[start : start + size] for start in range(1, len(cases), size)]
     if n_jobs == 1:

@@ -23,7 +23,7 @@ SIZES = tuple(range(10, 101, 10))
 
 def _hac(X: NDArray[np.float64], linkage: str, seed: int) -> Hierarchy:  # noqa: ARG001
     """Batch clustering (`tab.HAC`)."""
-    return agglomerate(X, linkage)
+    return agglomerate(X, linkage, goal="homogeneous")
 
 
 def _ahc(X: NDArray[np.float64], linkage: str, seed: int) -> Hierarchy:

@@ -1,0 +1,53 @@
+"""The page: what the paper says in section 5.3, what was found, and answers to what it left open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from evertree.reproduce.figures import FIGURES
+from evertree.reproduce.markdown import image, table
+from evertree.reproduce.section5 import Results
+from evertree.reproduce.statements import STATEMENTS
+
+INTRODUCTION = """\
+The experiments of O. Arslan and D. E. Koditschek, *Anytime Hierarchical Clustering* (2014, arXiv:1404.3439),
+section 5: batch clustering (HAC), anytime clustering from a random tree (AHC) and incremental clustering (IHC), with
+five linkages on Euclidean distances. An iteration is a move; for IHC, all moves over the insertion of all points are
+counted. The initial trees are drawn uniformly from all hierarchies. The correlation is the paper's, which counts the
+zero diagonal; the induced dissimilarity of a Ward tree is that of average linkage, as in the paper."""
+
+
+def write(results: Results, command: str, mnist_source: str, answers: Iterable[tuple[str, str]]) -> str:
+    """The page as Markdown; `answers` are headings and texts."""
+    findings = [(statement, statement.find(results)) for statement in STATEMENTS]
+    parts = [
+        "# The paper's experiments, reproduced",
+        INTRODUCTION,
+        f"{results.repetitions:,} repetitions for each size and kind of data. MNIST: {mnist_source}. Made by "
+        f"`{command}`; `runs.csv` has every run, and `figure3.csv` to `figure6.csv` the numbers behind the figures.",
+        "## Summary",
+        table(
+            ("statement of section 5.3", "found"),
+            [(statement.claim, f"**{finding.verdict}**") for statement, finding in findings],
+        ),
+        "## Figures",
+    ]
+    for figure in FIGURES:
+        parts += [
+            f"**Figure {figure.number}** (`{figure.label}`): {figure.title}.",
+            image(f"{figure.name}.png", figure.title),
+        ]
+    parts.append("Means over all repetitions; the shade is one standard deviation of single linkage to both sides.")
+    parts.append("## Statements of section 5.3")
+    for number, (statement, finding) in enumerate(findings, 1):
+        parts += [
+            f"### {number}. {statement.claim}",
+            f"**{finding.verdict.capitalize()}.** Counted as holding where {statement.criterion}.",
+            finding.details,
+        ]
+    sections = list(answers)
+    if sections:
+        parts.append("## What the paper left open")
+        for heading, text in sections:
+            parts += [f"### {heading}", text]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,107 @@
+"""Quality against time: homogeneous and stable refinement from a random tree, beside batch clustering."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from evertree.batch import agglomerate
+from evertree.hierarchy import Hierarchy
+from evertree.reproduce.drawing import new_canvas
+from evertree.reproduce.markdown import image, table
+from evertree.reproduce.questions.insertion_orders import measures, points
+from evertree.reproduce.records import Records
+from evertree.reproduce.section5 import DATA
+from evertree.reproduce.study import Case, Row, Settings, Study
+
+GOALS = ("homogeneous", "stable")
+BATCH = "batch"
+REPETITIONS = 3
+
+#: Moves, for each point, up to the first look at the tree, and how much longer each following stretch is.
+FIRST_STRETCH = 0.1
+LONGER = 1.25
+
+#: What was done, in words.
+EXPLANATION = f"""\
+Ward linkage, 2,000 points, {REPETITIONS} random trees; the time is that of refinement, best of them. The star is
+batch clustering (SciPy or fastcluster, whichever evertree uses)."""
+
+
+def run(settings: Settings, case: Case) -> list[Row]:
+    """Refine in stretches, and look at the tree after each: (seconds, moves, grafts, correlation, value, purity)."""
+    data, goal, repetition = str(case[0]), str(case[1]), int(case[2])
+    X, classes = points(settings, data)
+    if goal == BATCH:
+        began = time.perf_counter()
+        h = agglomerate(X)
+        return [(time.perf_counter() - began, 0, 0, *measures(h, classes))]
+    h = Hierarchy.random(X, goal=goal, seed=int(settings.rng("over time", repetition).integers(2**31)))
+    h.copy().refine(moves=1)  # to compile
+    seconds, stretch = 0.0, FIRST_STRETCH * len(X)
+    found: list[Row] = [(seconds, 0, 0, *measures(h, classes))]
+    is_done = False
+    while not is_done:
+        report = h.refine(moves=int(stretch))
+        seconds += report.seconds
+        stretch *= LONGER
+        is_done = report.stopped_by != "moves"
+        found.append((seconds, h.n_moves, h.n_grafts, *measures(h, classes)))
+    return found
+
+
+def study() -> Study:
+    """Both goals and the batch tree, on both kinds of data."""
+    return Study(
+        name="over_time",
+        title="Quality against time",
+        case_columns=("data", "goal", "repetition"),
+        columns=("seconds", "moves", "grafts", "correlation", "tree_value", "purity"),
+        cases=[(data, goal, r) for data in DATA for goal in (BATCH, *GOALS) for r in range(REPETITIONS)],
+        run=run,
+        is_timed=True,
+    )
+
+
+def answer(records: Records, folder: Path) -> str:
+    """The curves, and where they end."""
+    canvas, panels = new_canvas(2 * len(DATA), "Ward, 2,000 points: from a random tree")
+    rows = []
+    for k, data in enumerate(DATA):
+        batch = np.array([records[data, BATCH, r][0] for r in range(REPETITIONS)], np.float64)
+        seconds, _, _, _, best, purity = batch.min(axis=0)
+        rows.append((data, "batch", f"{1e3 * seconds:.0f}", "", "", "1", f"{purity:.3f}"))
+        pair = panels[2 * k : 2 * k + 2]
+        for goal, colour in zip(GOALS, ("#d55e00", "#0072b2"), strict=True):
+            for r in range(REPETITIONS):
+                curve = np.array(records[data, goal, r], np.float64)
+                for panel, values in zip(pair, (curve[:, 4] / best, curve[:, 5]), strict=True):
+                    panel.plot(1e3 * curve[1:, 0], values[1:], color=colour, lw=1.2, label=goal if r == 0 else None)
+            ends = np.array([records[data, goal, r][-1] for r in range(REPETITIONS)], np.float64)
+            seconds, moves, grafts, _, value, purity_end = ends.mean(axis=0)
+            rows.append(
+                (
+                    data,
+                    goal,
+                    f"{1e3 * ends[:, 0].min():.0f}",
+                    f"{moves:,.0f}",
+                    f"{grafts:,.0f}",
+                    f"{value / best:.4f}",
+                    f"{purity_end:.3f}",
+                )
+            )
+        for panel, level, name in zip(pair, (1.0, purity), ("tree value / batch", "purity"), strict=True):
+            panel.plot(1e3 * batch[:, 0].min(), level, "k*", ms=9, label="batch", ls="none")
+            panel.set(title=f"{data}: {name}", xlabel="milliseconds", xscale="log")
+    panels[0].legend(frameon=False)
+    canvas.savefig(folder / "over_time.png", dpi=110)
+    headings = ("data", "tree", "ms to the end", "moves", "grafts", "tree value / batch", "purity")
+    return "\n\n".join(
+        [
+            EXPLANATION,
+            table(headings, rows),
+            image("over_time.png", "Tree value and purity against time"),
+        ]
+    )
