@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality lock clean help
+.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
+	@echo "make reproduce   repeat the paper's experiments; EXTENDED=1 answers what it left open, too"
 	@echo "make test    run all tests, compiled, and the fast ones with the compiler off"
 	@echo "make lint    ruff, mypy and the import contract"
 	@echo "make bench   measure speed and memory beside other libraries"
@@ -18,6 +19,9 @@ help:
 
 demo: $(VENV)/demo
 	$(BIN)/evertree demo
+
+reproduce: $(VENV)/demo
+	$(BIN)/evertree reproduce $(if $(EXTENDED),--extended)
 
 # Both at once, as neither uses more than one core.
 test: $(VENV)/test
@@ -68,4 +72,4 @@ lock:
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist evertree-demo.png
+	rm -rf $(VENV) .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist evertree-demo.png reproduction

@@ -209,6 +209,8 @@ ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAPER.
 def test_paper_names_places_that_exist(row):
     """`docs/paper.md`: code that can be imported, and tests that are there."""
     _, _, code, tests = row
+    assert code, "every label has a place in the code"
+    assert tests, "and a test"
     for place in re.findall(r"`([\w.]+)`", code):
         module, _, name = place.rpartition(".")
         if module.startswith("tests"):
@@ -236,5 +238,5 @@ def test_list_of_labels_is_the_papers():
     if not source.is_file():
         pytest.skip("the source of the paper is not beside this clone")
     text = re.sub(r"(?m)^\s*%.*$", "", source.read_text())
-    labels = set(re.findall(r"\\label\{((?:def|eq|tab|prop|lem|thm)[.:][\w-]+)\}", text))
+    labels = set(re.findall(r"\\label\{((?:def|eq|fig|tab|prop|lem|thm)[.:][\w-]+)\}", text))
     assert sorted(labels) == (PROJECT / "tests" / "paper_labels.txt").read_text().split()

@@ -1,0 +1,458 @@
+"""The reproduction of the paper's experiments: data, records, the runner, the command and its page."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from rich.progress import Progress
+from scipy.spatial.distance import pdist, squareform
+
+from evertree import Hierarchy
+from evertree.errors import DataError, ParameterError
+from evertree.reproduce import command, figures, mnist, runner, section5, statements
+from evertree.reproduce.fits import fit_log_growth, fit_power_law
+from evertree.reproduce.questions import (
+    growth,
+    insertion_orders,
+    metric_learning,
+    orders,
+    over_time,
+    random_single,
+)
+from evertree.reproduce.records import Records, check_settings, write_table
+from evertree.reproduce.study import Settings, Study
+
+PROJECT = Path(__file__).parents[1]
+
+
+def test_the_sample_of_mnist():
+    digits = mnist.load()
+    assert digits.images.shape == (2000, 784)
+    assert digits.images.dtype == np.uint8
+    np.testing.assert_array_equal(np.bincount(digits.digits), 200)
+    means = np.array([digits.images[digits.digits == k].mean() for k in range(10)])
+    assert means.argmin() == 1  # a one takes the least ink, a zero the most
+    assert means.argmax() == 0
+
+
+def test_the_sample_is_from_the_whole_set():
+    whole = PROJECT.parent / "shared" / "data" / "mnist70k.npz"
+    if not whole.is_file():
+        pytest.skip("the whole of MNIST is not beside this clone")
+    loaded = mnist.load(whole)
+    with np.load(PROJECT / "src" / "evertree" / "reproduce" / "mnist_2000.npz") as sample:
+        np.testing.assert_array_equal(loaded.images[sample["rows"]], sample["images"])
+        np.testing.assert_array_equal(loaded.digits[sample["rows"]], sample["digits"])
+
+
+def test_a_sample_is_balanced_and_in_random_order(rng):
+    digits = mnist.load()
+    drawn = digits.sample(50, rng)
+    assert drawn.shape == (50, 784)
+    assert drawn.max() <= 1
+    known = {image.tobytes(): digit for image, digit in zip(digits.images, digits.digits, strict=True)}
+    shown = [known[np.round(255 * image).astype(np.uint8).tobytes()] for image in drawn]
+    np.testing.assert_array_equal(np.bincount(shown), 5)
+    assert shown != sorted(shown)
+
+
+def idx_files(folder, images, digits, compress):
+    parts = {
+        "train-images-idx3-ubyte": (16, images[:60]),
+        "train-labels-idx1-ubyte": (8, digits[:60]),
+        "t10k-images-idx3-ubyte": (16, images[60:]),
+        "t10k-labels-idx1-ubyte": (8, digits[60:]),
+    }
+    for name, (header, content) in parts.items():
+        data = bytes(header) + content.tobytes()
+        if compress:
+            (folder / f"{name}.gz").write_bytes(gzip.compress(data))
+        else:
+            (folder / name).write_bytes(data)
+
+
+@pytest.mark.parametrize("kind", ["ours", "X and y", "Keras", "original", "original, compressed"])
+def test_the_whole_set_in_its_usual_forms(tmp_path, rng, kind):
+    images, digits = rng.integers(0, 256, size=(100, 784), dtype=np.uint8), np.repeat(np.arange(10, dtype=np.uint8), 10)
+    path = tmp_path / "mnist.npz"
+    if kind == "ours":
+        np.savez(path, images=images, digits=digits)
+    elif kind == "X and y":
+        np.savez(path, X=images, y=digits.astype(np.int64))
+    elif kind == "Keras":
+        square = images.reshape(-1, 28, 28)
+        np.savez(path, x_train=square[:60], y_train=digits[:60], x_test=square[60:], y_test=digits[60:])
+    else:
+        path = tmp_path
+        idx_files(path, images, digits, "compressed" in kind)
+    loaded = mnist.load(path)
+    np.testing.assert_array_equal(loaded.images, images)
+    np.testing.assert_array_equal(loaded.digits, digits)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"a": np.zeros(3)}, "must hold arrays named"),
+        ({"X": np.zeros((5, 784)), "y": np.zeros(5, int)}, "784 pixels as uint8"),
+        ({"X": np.zeros((5, 784), np.uint8), "y": np.zeros(5, int)}, "at least 10 images of each digit"),
+        ({"X": np.zeros((5, 784), np.uint8), "y": np.zeros(6, int)}, "784 pixels as uint8"),
+        ({"X": np.zeros((5, 10), np.uint8), "y": np.zeros(5, int)}, "784 pixels as uint8"),
+        ({"X": np.zeros((5, 784), np.uint8), "y": np.full(5, -1)}, "at least 10 images of each digit"),
+    ],
+)
+def test_a_file_that_is_not_mnist(tmp_path, arrays, message):
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(DataError, match=message):
+        mnist.load(tmp_path / "x.npz")
+
+
+def test_mnist_that_is_not_there(tmp_path):
+    with pytest.raises(ParameterError, match="--mnist must be a file or a folder that exists"):
+        mnist.load(tmp_path / "no.npz")
+    with pytest.raises(ParameterError, match="train-images-idx3-ubyte"):
+        mnist.load(tmp_path)
+    (tmp_path / "x.npz").write_text("hello")
+    with pytest.raises(DataError, match="cannot be read"):
+        mnist.load(tmp_path / "x.npz")
+    images, digits = np.zeros((100, 784), np.uint8), np.zeros(100, np.uint8)
+    idx_files(tmp_path, images[:, :700], digits, False)
+    with pytest.raises(DataError, match="do not belong together"):
+        mnist.load(tmp_path)
+
+
+@pytest.mark.parametrize("data", section5.DATA)
+def test_a_pairing_by_hand(data):
+    """The numbers of a case are those of the public calls, and the correlation is the paper's formula."""
+    rows = section5.run_pairing(Settings(), (data, 20, 3))
+    assert [row[:2] for row in rows] == [(x, m) for x in section5.LINKAGES for m in ("HAC", "AHC", "IHC")]
+    found = {row[:2]: row[2:] for row in rows}
+    X, seed = section5.draw(Settings(), data, 20, 3)
+    d = squareform(pdist(X))
+    for linkage in section5.LINKAGES:
+        h = Hierarchy.random(X, linkage, goal="homogeneous", seed=seed)
+        moves = h.refine().moves
+        u = squareform(h.cophenetic())
+        assert found[linkage, "AHC"] == (moves, pytest.approx(np.corrcoef(d.ravel(), u.ravel())[0, 1]))
+        h = Hierarchy(linkage, goal="homogeneous")
+        for x in X:
+            h.insert([x])
+        assert found[linkage, "IHC"][0] == h.n_moves
+        assert found[linkage, "HAC"][0] == 0
+    assert found["single", "AHC"][1] == pytest.approx(found["single", "HAC"][1])
+
+
+def test_pairings_differ_and_have_seeds():
+    first = section5.draw(Settings(), "uniform", 10, 0)
+    again = section5.draw(Settings(), "uniform", 10, 0)
+    np.testing.assert_array_equal(first[0], again[0])
+    assert first[1] == again[1]
+    for other in (
+        section5.draw(Settings(), "uniform", 10, 1),
+        section5.draw(Settings(seed=1), "uniform", 10, 0),
+    ):
+        assert not np.array_equal(first[0], other[0])
+        assert first[1] != other[1]
+
+
+def test_random_trees_have_the_right_number_of_cherries():
+    """Pairs of leaves that are siblings: n (n − 1) / (2 (2 n − 3)) on average over all hierarchies of n points."""
+    n, repetitions = 20, 400
+    counts = []
+    for repetition in range(repetitions):
+        X, seed = section5.draw(Settings(), "uniform", n, repetition)
+        Z = Hierarchy.random(X, "ward", goal="homogeneous", seed=seed).linkage_matrix()
+        counts.append(np.count_nonzero(Z[:, 3] == 2))
+    expected = n * (n - 1) / (2 * (2 * n - 3))
+    assert abs(np.mean(counts) - expected) < 4 * np.std(counts) / np.sqrt(repetitions)
+
+
+def test_fits():
+    n = np.array([10, 100, 1000])
+    law = fit_power_law(n, np.repeat((3 * n**1.5)[:, None], 4, axis=1))
+    assert (law.factor, law.exponent) == (pytest.approx(3), pytest.approx(1.5))
+    assert law.error == pytest.approx(0, abs=1e-9)
+    line = fit_log_growth(n, np.repeat((n * (2 + 0.5 * np.log2(n)))[:, None], 4, axis=1))
+    assert (line.constant, line.slope, line.explained) == (pytest.approx(2), pytest.approx(0.5), pytest.approx(1))
+
+
+def invented(moves, correlation, repetitions=5):
+    """Results in which every run of a method and linkage gives the same."""
+    keys = [(d, x, m) for d in section5.DATA for x in section5.LINKAGES for m in section5.METHODS]
+    n = np.array(section5.SIZES, np.float64)[:, None]
+    ones = np.ones((1, repetitions))
+    noise = 1e-6 * np.arange(repetitions)
+    return section5.Results(
+        {key: moves(*key, n) * ones for key in keys},
+        {key: correlation(*key) * np.ones_like(n) * ones + noise for key in keys},
+        repetitions,
+    )
+
+
+def test_statements_hold_where_they_should():
+    def moves(data, linkage, method, n):
+        growth = n**2 if linkage == "single" else n
+        return {"HAC": 0 * n, "AHC": 10 * growth, "IHC": growth}[method]
+
+    def correlation(data, linkage, method):
+        poor = linkage in ("complete", "minimax")
+        better = {"HAC": 0.1, "AHC": 0.0 if poor else 0.095, "IHC": 0.05 if poor else 0.099}[method]
+        return (0.8 if data == "mnist" else 0.5) + (0.1 if linkage == "single" else better)
+
+    for statement in statements.STATEMENTS:
+        finding = statement.find(invented(moves, correlation))
+        assert finding.verdict == f"holds in all {finding.cases} cases", statement.claim
+
+
+def test_statements_fail_where_they_should():
+    def moves(data, linkage, method, n):
+        growth = n if linkage == "single" else n**2
+        return {"HAC": 0 * n, "AHC": 100 * growth, "IHC": growth}[method]
+
+    def correlation(data, linkage, method):
+        good = linkage in ("complete", "minimax")
+        change = {"HAC": 0.1, "AHC": 0.11 if good else 0.05, "IHC": 0.105 if good else 0.04}[method]
+        return (0.5 if data == "mnist" else 0.8) + change
+
+    for statement in statements.STATEMENTS:
+        finding = statement.find(invented(moves, correlation))
+        assert finding.verdict == f"holds in none of {finding.cases} cases", statement.claim
+
+
+def draw_number(settings, case):
+    return [("x", settings.rng(*case).random()), ("y", float("nan") if case[0] == 3 else 1.5)]
+
+
+def small_study(n, **options):
+    return Study("numbers", "Numbers", ("case",), ("name", "value"), [(i,) for i in range(n)], draw_number, **options)
+
+
+def run_quietly(study, records, n_jobs=1, settings=None):
+    with Progress(console=Console(file=io.StringIO())) as progress:
+        runner.run(study, settings or Settings(), records, n_jobs, progress)
+
+
+def test_records_survive_a_torn_line(tmp_path):
+    study = small_study(6)
+    records = Records(tmp_path, study)
+    run_quietly(study, records)
+    whole = (tmp_path / "numbers.jsonl").read_bytes()
+    (tmp_path / "numbers.jsonl").write_bytes(whole[:-5])
+    records = Records(tmp_path, study)
+    assert (4,) in records
+    assert (5,) not in records
+    run_quietly(study, records)
+    assert (tmp_path / "numbers.jsonl").read_bytes() == whole
+
+
+def test_what_is_done_is_not_run_again(tmp_path):
+    records = Records(tmp_path, small_study(3))
+    run_quietly(small_study(3), records)
+
+    def refuse(settings, case):
+        assert case[0] >= 3
+        return draw_number(settings, case)
+
+    study = Study("numbers", "Numbers", ("case",), ("name", "value"), [(i,) for i in range(5)], refuse)
+    records = Records(tmp_path, study)
+    run_quietly(study, records)
+    write_table(tmp_path / "numbers.csv", study, records)
+    with (tmp_path / "numbers.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["case", "name", "value"]
+    assert [row[0] for row in rows[1:]] == [str(i) for i in range(5) for _ in range(2)]
+    assert float(rows[1][2]) == Settings().rng(0).random()
+
+
+def test_damaged_records(tmp_path):
+    (tmp_path / "numbers.jsonl").write_text("hello\n")
+    with pytest.raises(ParameterError, match="must not hold damaged records"):
+        Records(tmp_path, small_study(1))
+
+
+def test_other_settings_are_refused(tmp_path):
+    check_settings(tmp_path / "progress", {"seed": 0, "mnist": "a"})
+    check_settings(tmp_path / "progress", {"seed": 0, "mnist": "a"})
+    with pytest.raises(ParameterError, match="seed was 0 and is 1"):
+        check_settings(tmp_path / "progress", {"seed": 1, "mnist": "a"})
+    (tmp_path / "progress" / "settings.json").write_text("[")
+    with pytest.raises(ParameterError, match="damaged"):
+        check_settings(tmp_path / "progress", {"seed": 0, "mnist": "a"})
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("is_timed", [False, True])
+def test_processes_give_the_same_numbers(tmp_path, is_timed):
+    study = small_study(50, is_timed=is_timed)
+    for n_jobs in (1, 2):
+        records = Records(tmp_path / str(n_jobs), study)
+        run_quietly(study, records, n_jobs)
+        write_table(tmp_path / f"{n_jobs}.csv", study, records)
+    assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "2.csv").read_bytes()
+
+
+def fail(settings, case):
+    if case[0]:
+        raise RuntimeError("no")
+    return []
+
+
+@pytest.mark.process
+def test_an_error_in_another_process_ends_the_run(tmp_path):
+    study = Study("numbers", "Numbers", ("case",), (), [(i,) for i in range(500)], fail)
+    records = Records(tmp_path, study)
+    with pytest.raises(RuntimeError, match="no"):
+        run_quietly(study, records, 2)
+
+
+def reproduce(folder, *arguments, **options):
+    words = [sys.executable, "-m", "evertree", "reproduce", "--output", str(folder), *arguments]
+    return subprocess.run(words, capture_output=True, text=True, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_small_run(tmp_path):
+    """The command end to end: stopped by Ctrl-C, resumed, extended by more repetitions; the same as in one go."""
+    words = [sys.executable, "-m", "evertree", "reproduce", "--output", str(tmp_path / "a"), "--repetitions", "20"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        records = tmp_path / "a" / "progress" / "runs.jsonl"
+        until = time.monotonic() + 600
+        while not (records.exists() and records.stat().st_size > 5000) and time.monotonic() < until:
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from here" in errors
+    assert "Traceback" not in errors
+    n_done = len(records.read_text().splitlines())
+    assert 0 < n_done < 400
+    assert not (tmp_path / "a" / "report.md").exists()
+
+    for folder, repetitions in (("a", 2), ("a", 3), ("b", 3)):
+        result = reproduce(tmp_path / folder, "--repetitions", str(repetitions))
+        assert result.returncode == 0, result.stderr
+        assert "report.md" in result.stdout
+    names = [path.name for path in (tmp_path / "b").iterdir() if path.is_file()]
+    wanted = [f"figure{k}.{kind}" for k in (3, 4, 5, 6) for kind in ("csv", "png")]
+    assert sorted(names) == sorted(["report.md", "runs.csv", *wanted])
+    for name in names:
+        if not name.endswith(".png"):
+            assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+
+    with (tmp_path / "b" / "runs.csv").open(newline="") as file:
+        runs = list(csv.DictReader(file))
+    assert list(runs[0]) == ["data", "n", "repetition", "linkage", "method", "moves", "correlation"]
+    assert len(runs) == 2 * 10 * 3 * 5 * 3
+    with (tmp_path / "b" / "figure3.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == list(figures.CSV_COLUMNS)
+    assert len(rows) == 2 * 5 * 10
+    row = next(r for r in rows if (r["method"], r["linkage"], r["n"]) == ("IHC", "average", "70"))
+    moves = [
+        float(r["moves"])
+        for r in runs
+        if (r["data"], r["n"], r["linkage"], r["method"]) == ("uniform", "70", "average", "IHC")
+    ]
+    assert float(row["mean"]) == pytest.approx(np.mean(moves))
+    assert float(row["variance"]) == pytest.approx(np.var(moves, ddof=1))
+    report = (tmp_path / "b" / "report.md").read_text()
+    for statement in statements.STATEMENTS:
+        assert statement.claim in report
+    assert "**Holds in all 4 cases.** Counted as holding where in every single run" in report  # single linkage
+
+    result = reproduce(tmp_path / "b", "--seed", "1")
+    assert result.returncode == 1
+    assert "seed was 0 and is 1" in result.stderr
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--repetitions", "0"], "repetitions"),
+        (["--jobs", "0"], "jobs"),
+        (["--mnist", "nowhere.npz"], "--mnist must be a file or a folder that exists"),
+    ],
+)
+def test_bad_arguments(tmp_path, arguments, message):
+    result = reproduce(tmp_path / "out", *arguments)
+    assert result.returncode != 0
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.process
+def test_output_that_is_a_file(tmp_path):
+    (tmp_path / "out").write_text("mine")
+    result = reproduce(tmp_path / "out", "--repetitions", "2")
+    assert result.returncode == 1
+    assert "--output must be a folder" in result.stderr
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+@pytest.mark.process
+def test_without_its_extra(tmp_path):
+    code = (
+        "import sys; sys.modules['matplotlib'] = None; sys.argv[1:] = ['reproduce'];"
+        "from evertree.__main__ import main; main()"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 1
+    assert "pip install 'evertree[reproduce]'" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_extended_run(tmp_path, monkeypatch):
+    """All questions on few points: tables, figures, and a section each."""
+    for module, name in [(section5, "SIZES"), (figures, "SIZES"), (statements, "SIZES")]:
+        monkeypatch.setattr(module, name, (10, 20, 30))
+    monkeypatch.setattr(growth, "LARGE", (20, 40))
+    monkeypatch.setattr(growth, "SMALL", (10, 20))
+    for module in (growth, orders, over_time, random_single, metric_learning):
+        monkeypatch.setattr(module, "REPETITIONS", 2)
+    monkeypatch.setattr(orders, "N", 20)
+    monkeypatch.setattr(insertion_orders, "N", 40)
+    monkeypatch.setattr(insertion_orders, "ORDERS", 2)
+    monkeypatch.setattr(random_single, "SIZES", (10, 20))
+    monkeypatch.setattr(metric_learning, "N", 200)
+    monkeypatch.setattr(metric_learning, "LABELLED", (3, 4))
+    monkeypatch.setattr(metric_learning, "STEPS", 2)
+    command.run(Console(file=io.StringIO()), command.Options(tmp_path, repetitions=2, extended=True, n_jobs=1))
+    report = (tmp_path / "report.md").read_text()
+    assert "evertree reproduce --repetitions 2 --seed 0 --extended" in report
+    for heading, module in command.QUESTIONS.items():
+        assert f"### {heading}" in report
+        assert module.EXPLANATION in report
+        study = module.study()
+        with (tmp_path / f"{study.name}.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert list(rows[0]) == [*study.case_columns, *study.columns]
+        assert len({tuple(row[c] for c in study.case_columns) for row in rows}) == len(study.cases)
+    for name in ("growth", "over_time", "random_single", "metric_learning"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert f"({name}.png)" in report
+    assert "nan" not in report
+
+
+def test_the_documentation_has_the_report():
+    folder = PROJECT / "docs" / "reproduction"
+    report = (folder / "report.md").read_text()
+    for statement in statements.STATEMENTS:
+        assert statement.claim in report
+    for heading in command.QUESTIONS:
+        assert f"### {heading}" in report
+    for name in [line.rpartition("(")[2].rstrip(")") for line in report.splitlines() if line.startswith("![")]:
+        assert (folder / name).is_file(), name
