@@ -75,12 +75,14 @@ def _moves(records: Records, linkage: str, metric: str, columns: int, method: st
 def answer(records: Records, folder: Path) -> str:
     """Fit the growth of each method, linkage and number of columns, and draw it."""
     rows = []
+    exponents: dict[tuple[str, bool], list[float]] = {}
     for linkage, metric in (*BY_MEANS, *BY_PAIRS):
         sizes = _sizes(linkage, metric)
         for columns in COLUMNS:
             for method in ("AHC", "IHC"):
                 moves = _moves(records, linkage, metric, columns, method)
                 law, line = fit_power_law(sizes, moves), fit_log_growth(sizes, moves)
+                exponents.setdefault((method, linkage == "single"), []).append(law.exponent)
                 first, last = moves.mean(axis=1)[[0, -1]] / np.array(sizes)[[0, -1]]
                 fitted = f"{line.constant:.1f} {'+' if line.slope >= 0 else '−'} {abs(line.slope):.2f} log₂ n"
                 rows.append(
@@ -108,6 +110,13 @@ def answer(records: Records, folder: Path) -> str:
     )
     return "\n\n".join(
         [
+            "The exponent of the number of moves is "
+            + ", ".join(
+                f"{min(found):.2f} to {max(found):.2f} for {method} with "
+                + ("single linkage" if is_single else "the other linkages")
+                for (method, is_single), found in sorted(exponents.items())
+            )
+            + ".",
             EXPLANATION,
             table(headings, rows),
             image("growth.png", "Moves for each point against the number of points"),

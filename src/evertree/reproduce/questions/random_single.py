@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist, squareform
 
 from evertree.hierarchy import Hierarchy
 from evertree.quality import cophenetic_correlation, total_linkage
@@ -23,7 +24,7 @@ REPETITIONS = 30
 #: The tree is looked at each time that so many moves have been made, as a share of n².
 EVERY = 0.01
 
-RANDOM = "at random"
+RANDOM, OURS = "at random", "last in first out"
 
 #: What was done, in words.
 EXPLANATION = f"""\
@@ -36,7 +37,7 @@ def run(settings: Settings, case: Case) -> list[Row]:
     """Single linkage from a random tree in some order: (moves, total linkage, correlation) now and then."""
     data, n, order, repetition = str(case[0]), int(case[1]), str(case[2]), int(case[3])
     X, seed = draw(settings, data, n, repetition)
-    h = Hierarchy.random(X, "single", goal="homogeneous", seed=seed)
+    h = Hierarchy.random(squareform(pdist(X)), "single", "precomputed", goal="homogeneous", seed=seed)
     rng = settings.rng("random single", *case)
     stretch = max(1, round(EVERY * n * n))
     found: list[Row] = [(0, total_linkage(h), cophenetic_correlation(h))]
@@ -69,7 +70,7 @@ def _curves(records: Records, data: str, n: int, order: str) -> NDArray[np.float
 
 def answer(records: Records, folder: Path) -> str:
     """Moves to the end by order, with fitted growth, and quality over the moves of the random order."""
-    rows = []
+    rows, found = [], []
     for data in DATA:
         for order in ORDERS:
             moves = np.array(
@@ -77,6 +78,8 @@ def answer(records: Records, folder: Path) -> str:
             )
             law = fit_power_law(SIZES, moves)
             spread = moves[-1].std(ddof=1)
+            if order in (RANDOM, OURS):
+                found.append(f"{law.factor:.2f} · n^{law.exponent:.2f} ({data}, {order})")
             rows.append(
                 (
                     data,
@@ -98,6 +101,7 @@ def answer(records: Records, folder: Path) -> str:
     )
     return "\n\n".join(
         [
+            f"The expected number of moves grows like {', '.join(found)}.",
             EXPLANATION,
             table(headings, rows),
             image("random_single.png", "Excess of the total linkage and correlation over the moves"),
