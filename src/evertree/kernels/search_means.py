@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import IS_EXACT, LIGHTEST, NULL, ROOT, TO_EXCHANGE, UNLIMITED
-from evertree.kernels.check import merges_above
+from evertree.kernels.check import is_blocking
 from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.linkage_values import value_of_sq
 from evertree.kernels.neighbours import N_MEMBERS, begin_search, forget_near, note_near, some_member
@@ -26,15 +26,10 @@ MOST_STEPS = 4_000
 
 @step
 def is_partner(linkage, tree, a, u, value):
-    """Whether `a` and `u` are there at ζ = `value` and merge later, within the tolerance and rounding."""
+    """Whether `a` and `u` would rather merge with each other, ζ between them being `value`."""
     if tree.parent[a] == NULL:  # a new point, which would merge with any
         return value >= tree.height[u]
-    highest = max(tree.height[a], tree.height[u])
-    if tree.parent[a] == tree.parent[u] or value < highest - linkage.tolerance * highest:
-        return False
-    if not merges_above(linkage, tree, linkage.tolerance, a, value, a, u):
-        return False
-    return merges_above(linkage, tree, linkage.tolerance, u, value, a, u)
+    return is_blocking(linkage, tree, linkage.tolerance, a, u, value)
 
 
 @inline

@@ -22,7 +22,8 @@ from evertree.columns import (
     TRIANGLE,
     UNLIMITED,
 )
-from evertree.kernels.compile import choose, step
+from evertree.kernels.check import is_blocking, merges_above
+from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.neighbours import N_MEMBERS, begin_search, forget_near, note_near, note_one, some_member
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.pair_point import is_known, measure_point, measure_unions, point_value
@@ -146,19 +147,6 @@ measured_value = choose(
 
 
 @step
-def is_better(linkage, tree, a, u, value, smallest):
-    """Whether `a` and `u` are there at ζ = `value`, below `smallest`, and merge later, within the tolerance."""
-    highest = max(tree.height[a], tree.height[u])
-    if not value < smallest or value < highest - linkage.tolerance * highest:
-        return False
-    for x in (a, u):
-        p = tree.parent[x]
-        if p > NULL and not value < tree.height[p] - linkage.tolerance * tree.height[p]:
-            return False
-    return True
-
-
-@step
 def exhaust_pairs(linkage, tree, a, limit):
     """Test every node. See `evertree.kernels.search_means.descend_means`. O(|a| n m)."""
     best, smallest = np.int64(NULL), limit
@@ -172,7 +160,7 @@ def exhaust_pairs(linkage, tree, a, limit):
         if not height_p > height_a or not tree.height[u] < smallest:
             continue
         value = measured_value(linkage, tree, a, np.int64(u), min(smallest, height_p))
-        if is_better(linkage, tree, a, np.int64(u), value, smallest):
+        if value < smallest and is_blocking(linkage, tree, linkage.tolerance, a, np.int64(u), value):
             best, smallest = np.int64(u), value
     return best, smallest
 
@@ -196,7 +184,7 @@ def climb_pairs(linkage, tree, search, a, limit):
                     break
                 if tree.height[p] > height_a:
                     value = value_below(linkage, tree, a, u, min(smallest, tree.height[p]))
-                    if is_better(linkage, tree, a, np.int64(u), value, smallest):
+                    if value < smallest and is_blocking(linkage, tree, linkage.tolerance, a, u, value):
                         best, smallest = u, value
                 u = p
     return best, smallest
@@ -232,6 +220,14 @@ def find_near_points(linkage, tree, search, i):
     return 0
 
 
+@inline
+def is_there(linkage, tree, i, u, value):
+    """Whether `u` is there at ζ = `value` from leaf `i`, which is new, and merges later, within the tolerance."""
+    if value < tree.height[u] - linkage.tolerance * tree.height[u]:
+        return False
+    return tree.parent[u] == NULL or merges_above(linkage, tree, linkage.tolerance, u, value, i, u)
+
+
 @step
 def place_by_pairs(linkage, tree, search, i):
     """Measure leaf `i`, which is new, and find the node beside which it belongs: near the points nearest to it. O(n m).
@@ -265,7 +261,7 @@ def place_by_pairs(linkage, tree, search, i):
             p = np.int64(tree.parent[u])
             floor = smallest if p == NULL else min(smallest, tree.height[p])
             value = point_value(linkage, tree, i, u, floor)
-            if value < floor and is_better(linkage, tree, i, u, value, smallest):
+            if value < floor and is_there(linkage, tree, i, u, value):
                 best, smallest = u, value
             u = p
     return best if best != NULL else np.int64(search.near[i >> 1, 0])

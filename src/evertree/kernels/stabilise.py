@@ -31,8 +31,9 @@ from evertree.columns import (
     MeanTree,
     PairTree,
 )
+from evertree.kernels.check import is_blocking
 from evertree.kernels.compile import choose, inline, kernel
-from evertree.kernels.graft import graft, is_lighter, meet_if_blocking
+from evertree.kernels.graft import graft, is_lighter, meeting_node
 from evertree.kernels.homogenise import homogenise
 from evertree.kernels.insert import hang
 from evertree.kernels.neighbours import forget_near, improve_lists
@@ -184,8 +185,10 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
         clear_due(work, a)
         if q == NULL:
             continue
-        tolerance = linkage.tolerance * 10.0 ** max(guard_level(tree, work) - 1, 0)
-        top = meet_if_blocking(linkage, tree, search, tolerance, a, q, value)
+        level = guard_level(tree, work)
+        if level > 1 and not is_blocking(linkage, tree, linkage.tolerance * 10.0 ** (level - 1), a, q, value):
+            continue
+        top = meeting_node(tree, search, a, q)
         if top != NULL:
             if is_lighter(tree, q, a):
                 a, q = q, a
@@ -219,6 +222,5 @@ def find_blocked(tree, search, linkage, nodes, blocked):
         a = np.int64(nodes[i])
         blocked[i] = False
         if tree.parent[a] != NULL:
-            q, value = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
-            if q != NULL:
-                blocked[i] = meet_if_blocking(linkage, tree, search, linkage.tolerance, a, q, value) != NULL
+            q, _ = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
+            blocked[i] = q != NULL and meeting_node(tree, search, a, q) != NULL
