@@ -14,22 +14,21 @@ from evertree.columns import (
     N_POINTS,
     NOTHING,
     NULL,
-    PAUSE_AT,
     PAUSED_NODE,
     PAUSED_ROW,
     PAUSED_SIDE,
     SQUARE_ROOT,
     TRIANGLE,
-    UNLIMITED,
 )
 from evertree.kernels.check import is_blocking, merges_above
+from evertree.kernels.climb import climb
 from evertree.kernels.compile import choose, inline, step
-from evertree.kernels.neighbours import N_MEMBERS, begin_search, forget_near, note_near, note_one, some_member
+from evertree.kernels.neighbours import begin_search, forget_near, note_near, note_one
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.pair_point import is_known, measure_point, measure_unions, point_value
-from evertree.kernels.pair_values import NOTHING_YET, compare
+from evertree.kernels.pair_values import value_below
 from evertree.kernels.pairs import collect_rows, dissimilarity, evaluate, must_pause
-from evertree.kernels.topology import hangs, is_leaf
+from evertree.kernels.topology import hangs
 from evertree.linkages import Average, Complete, Minimax, Single
 
 #: A cluster of fewer than one in so many points is searched for by way of neighbours: it is cheaper.
@@ -116,16 +115,6 @@ def measure_cluster(linkage, tree, a):
     return True
 
 
-@step
-def value_below(linkage, tree, a, u, floor):
-    """ζ(a, u) if it is below `floor`, otherwise a value from `floor` up to it, in one go."""
-    pause_at = tree.pairs.state[PAUSE_AT]
-    tree.pairs.state[PAUSE_AT] = UNLIMITED
-    value, _, _ = compare(linkage, tree, a, u, floor, np.int64(0), NOTHING_YET)
-    tree.pairs.state[PAUSE_AT] = pause_at
-    return value
-
-
 def _measured_value(linkage, tree, a, u, floor):
     return tree.pairs.lower[u]
 
@@ -166,31 +155,6 @@ def exhaust_pairs(linkage, tree, a, limit):
 
 
 @step
-def climb_pairs(linkage, tree, search, a, limit):
-    """Follow the neighbours of some members of `a`, and test their ancestors: see `exhaust_pairs`."""
-    stamp = begin_search(search)
-    best, smallest = np.int64(NULL), limit
-    height_a = tree.height[a]
-    for number in range(1 if is_leaf(a) else N_MEMBERS):
-        row = some_member(tree, a, number) >> 1
-        for k in range(search.near.shape[1]):
-            u = np.int64(search.near[row, k])
-            if u == NULL or not hangs(tree, u):
-                continue
-            while search.seen[u] != stamp and tree.height[u] < smallest:
-                search.seen[u] = stamp
-                p = np.int64(tree.parent[u])
-                if p == NULL or p == tree.parent[a]:
-                    break
-                if tree.height[p] > height_a:
-                    value = value_below(linkage, tree, a, u, min(smallest, tree.height[p]))
-                    if value < smallest and is_blocking(linkage, tree, linkage.tolerance, a, u, value):
-                        best, smallest = u, value
-                u = p
-    return best, smallest
-
-
-@step
 def partner_by_pairs(linkage, tree, search, a, limit):
     """The node that `a` would rather merge with, below `limit`, and ζ: NULL if none was found, BUSY after a pause.
 
@@ -199,7 +163,7 @@ def partner_by_pairs(linkage, tree, search, a, limit):
     """
     if search.state[IS_EXACT] or FEW * collect_rows(tree, a, tree.pairs.rows) >= tree.state[N_POINTS]:
         return exhaust_pairs(linkage, tree, a, limit)
-    return climb_pairs(linkage, tree, search, a, limit)
+    return climb(linkage, tree, search, a, limit)
 
 
 @step
