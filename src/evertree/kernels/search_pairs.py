@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import (
-    BLOCK,
     INNER_TOP,
     IS_EXACT,
     LEAF_TOP,
@@ -27,7 +26,7 @@ from evertree.kernels.neighbours import begin_search, forget_near, note_near, no
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.pair_point import is_known, measure_point, measure_unions, point_value
 from evertree.kernels.pair_values import value_below
-from evertree.kernels.pairs import collect_rows, dissimilarity, evaluate, must_pause
+from evertree.kernels.pairs import collect_rows, dissimilarity, evaluate_leaves, must_pause
 from evertree.kernels.topology import hangs
 from evertree.linkages import Average, Complete, Minimax, Single
 
@@ -70,18 +69,12 @@ without_members = choose("linkage", {Single: _infinite, Complete: _zero, Average
 def add_member(linkage, tree, row, share):
     """Add a member of the cluster at hand to its linkage to every leaf, which is in ``pairs.lower``. O(n m)."""
     pairs = tree.pairs
-    end = tree.state[LEAF_TOP]
-    count = 0
-    for other in range(end):
-        if hangs(tree, 2 * other):
-            pairs.some[count] = other
-            count += 1
-        if count == BLOCK or (other == end - 1 and count > 0):
-            evaluate(pairs, row, pairs.some[:count], pairs.block)
-            for s in range(count):
-                u = 2 * pairs.some[s]
-                pairs.lower[u] = with_member(linkage, pairs.lower[u], pairs.block[s], share)
-            count = 0
+    start = np.int64(0)
+    while start < tree.state[LEAF_TOP]:
+        count, start = evaluate_leaves(tree, np.int64(row), start, np.int64(NULL))
+        for s in range(count):
+            u = 2 * pairs.some[s]
+            pairs.lower[u] = with_member(linkage, pairs.lower[u], pairs.block[s], share)
     pairs.state[LOOKED_AT] += tree.state[N_POINTS]
 
 
@@ -170,17 +163,11 @@ def partner_by_pairs(linkage, tree, search, a, limit):
 def find_near_points(linkage, tree, search, i):
     """Fill the list of leaf `i`, by looking at all others; return how many steps are left: none. O(n m)."""
     pairs = tree.pairs
-    end = tree.state[LEAF_TOP]
-    count = 0
-    for other in range(end):
-        if 2 * other != i and hangs(tree, 2 * other):
-            pairs.some[count] = other
-            count += 1
-        if count == BLOCK or (other == end - 1 and count > 0):
-            evaluate(pairs, i >> 1, pairs.some[:count], pairs.block)
-            for s in range(count):
-                note_one(search, i, 2 * pairs.some[s], pairs.block[s])
-            count = 0
+    start = np.int64(0)
+    while start < tree.state[LEAF_TOP]:
+        count, start = evaluate_leaves(tree, i >> 1, start, i)
+        for s in range(count):
+            note_one(search, i, 2 * pairs.some[s], pairs.block[s])
     return 0
 
 
