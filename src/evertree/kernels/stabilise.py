@@ -18,7 +18,6 @@ from evertree.columns import (
     LEAF_TOP,
     MOVES,
     N_POINTS,
-    NEXT_NODE,
     NULL,
     PENDING,
     ROOT,
@@ -63,12 +62,8 @@ search_place = choose("tree", {MeanTree: place_by_means, PairTree: place_by_pair
 
 
 @inline
-def next_due(tree, work, search):
+def next_due(tree, work):
     """The next node that is due for a search, in the order of memory; NULL if there is none."""
-    u = search.state[NEXT_NODE]
-    search.state[NEXT_NODE] = NULL
-    if hangs(tree, u) and work.due[u] and u != tree.state[ROOT]:
-        return u
     end = 2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])
     u = work.state[CURSOR]
     while work.state[DUE] > 0:
@@ -172,13 +167,13 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
             n_lists = (max_steps - steps - 1) // STEPS_OF_SEARCH + 1
             steps += STEPS_OF_SEARCH * improve_lists(linkage, tree, search, fill_list, n_lists)
             continue
-        a = next_due(tree, work, search)
+        a = next_due(tree, work)
         if a == NULL:
             note_stable(tree, work)
             return
         q, value = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
         if q == BUSY:
-            search.state[NEXT_NODE] = a
+            work.state[CURSOR] = a
             return
         steps += steps_of_search(tree, search)
         work.state[SEARCHES] += 1

@@ -26,7 +26,6 @@ from evertree.columns import (
     MOVES,
     MOVES_BEFORE,
     N_POINTS,
-    NEXT_NODE,
     NULL,
     ORDERED_AT,
     PENDING,
@@ -407,8 +406,6 @@ class LiveTree(ABC):
             permute(search.near_value, rows)
             search.fresh[rows] = search.fresh.copy()
             search.seen[:] = 0
-            if search.state[NEXT_NODE] != NULL:
-                search.state[NEXT_NODE] = place[search.state[NEXT_NODE]]
         return place
 
     @abstractmethod
