@@ -399,12 +399,6 @@ class PairLiveTree(LiveTree):
     def _changes_points(self) -> bool:
         return self.scheme.vectors is not None and self.scheme.vectors.changes_points
 
-    def reorder(self, share: float) -> None:
-        """Nothing: what takes time is comparing points, and the order of nodes in memory does not matter."""
-
-    def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
-        raise NotImplementedError
-
     def _compute_all(self, nodes: NDArray[np.int32]) -> None:
         """Compute all heights from the pairs. O(n² m) at most."""
         self._choose_pivots()
