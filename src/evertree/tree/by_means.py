@@ -171,8 +171,7 @@ class MeanLiveTree(LiveTree):
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
         self._begin_edit()
-        if self.search.fresh.size:
-            kernels.neighbours.forget_leaves(self.search, leaves, 0)
+        self._forget_neighbours(leaves, 0)
         kernels.remove.detach_leaves(self.tree, self.work, self.tag, leaves, np.empty_like(leaves))
         self.homogenise()
 

@@ -241,8 +241,7 @@ class PairLiveTree(LiveTree):
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
         self._never_pause()
         self._begin_edit()
-        if self.search.fresh.size:
-            kernels.neighbours.forget_leaves(self.search, leaves, 0)
+        self._forget_neighbours(leaves, 0)
         kernels.remove.detach_leaves_of_pairs(self.tree, self.work, self.tag, leaves)
         self._choose_pivots()
         self.homogenise()

@@ -354,8 +354,12 @@ class LiveTree(ABC):
         """Leaves are other points now: remember the smallest weight, forget their neighbours."""
         self._note_weights(weights)
         self.work.state[INSERTED] += leaves.size
+        self._forget_neighbours(leaves, TO_FIND)
+
+    def _forget_neighbours(self, leaves: NDArray[np.int32], steps: int) -> None:
+        """Empty the lists of leaves, which are then so many steps from being good, where there are lists."""
         if self.search.fresh.size:
-            kernels.neighbours.forget_leaves(self.search, leaves, TO_FIND)
+            kernels.neighbours.forget_leaves(self.search, leaves, steps)
 
     def _note_weights(self, weights: NDArray[np.float64]) -> None:
         self._lightest = min(self._lightest, float(weights.min(initial=np.inf)))
