@@ -79,7 +79,7 @@ def raw(name: str, folder: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def mixture(n: int, n_columns: int = 16, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """A mixture of 100 Gaussians, the same as that of `benchmarks.live_tree`, and which of them each point is from."""
+    """A mixture of 100 Gaussians, and which of them each point is from."""
     rng = np.random.default_rng(seed)
     centres = 10 * rng.normal(size=(100, n_columns))
     component = rng.integers(100, size=n)

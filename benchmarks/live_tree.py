@@ -19,16 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import evertree as et
+from benchmarks import datasets
 from evertree.columns import MEAN_NODE
 
 N_COLUMNS = 16
 
 
-def mixture(n: int, seed: int = 0) -> NDArray[np.float64]:
-    """A mixture of 100 Gaussians."""
-    rng = np.random.default_rng(seed)
-    centres = 10 * rng.normal(size=(100, N_COLUMNS))
-    return centres[rng.integers(100, size=n)] + rng.normal(size=(n, N_COLUMNS))
+def mixture(n: int) -> NDArray[np.float64]:
+    """Points of a mixture of 100 Gaussians."""
+    return datasets.mixture(n, N_COLUMNS)[0]
 
 
 def seconds(work: Callable[..., object], arguments: Iterable[Any] | None = None) -> float:

@@ -14,7 +14,7 @@ import naive_stable
 from evertree import Hierarchy, agglomerate, load
 from evertree.columns import GOAL, GRAFTS_BEFORE, ORDERED_AT, STABLE_FROM_BELOW
 from evertree.errors import ParameterError, UnstableError
-from evertree.tree import live as live_module
+from evertree.tree import by_means
 from helpers import ONE_OF_EACH, SCHEMES, definition, hard_data, hierarchy_of, nested, params_of, weights
 
 
@@ -287,7 +287,7 @@ def test_nodes_are_numbered_anew_and_nobody_sees_it(rng, monkeypatch, keys):
     x = rng.normal(size=(600, 3))
     plain = Hierarchy("average", "cosine")
     plain.insert(x, keys=keys)
-    monkeypatch.setattr(live_module, "FEWEST_TO_REORDER", 50)
+    monkeypatch.setattr(by_means, "FEWEST_TO_REORDER", 50)
     monkeypatch.setattr("evertree.hierarchy._PART", 64)
     h = Hierarchy("average", "cosine")
     h.insert(x, keys=keys)
@@ -425,7 +425,7 @@ def test_the_guard(rng):
 @pytest.mark.slow
 def test_ctrl_c_while_nodes_are_numbered_anew(rng, monkeypatch):
     """It is delivered when keys and leaves agree again."""
-    monkeypatch.setattr(live_module, "FEWEST_TO_REORDER", 50)
+    monkeypatch.setattr(by_means, "FEWEST_TO_REORDER", 50)
     h = Hierarchy()
     h.insert(rng.normal(size=(300, 3)), keys=[f"k{i}" for i in range(300)])
     h._live.work.state[ORDERED_AT] = 0
@@ -475,7 +475,7 @@ def test_bad_options(rng):
 @pytest.mark.parametrize("fewest", [30_000, 50])
 def test_a_refined_tree_is_the_same_for_the_same_input(rng, monkeypatch, fewest):
     """Also if nodes are numbered anew on the way, which must not depend on the clock."""
-    monkeypatch.setattr(live_module, "FEWEST_TO_REORDER", fewest)
+    monkeypatch.setattr(by_means, "FEWEST_TO_REORDER", fewest)
     x = rng.normal(size=(500, 4))
     trees = []
     for seconds in (0.005, 0.005, 0.0005):

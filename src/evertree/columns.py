@@ -191,9 +191,8 @@ STAMP = 0  # the number of the last search
 IS_EXACT = 1  # whether searches are exhaustive
 FRESH = 2  # how many steps are left to do for the lists of neighbours: the sum of `Search.fresh`
 FRESH_ROW = 3  # the row at which they go on
-NEXT_NODE = 4  # the node to search next, or NULL
 STOP_AT = 5  # refinement stops for a moment when so many grafts have been made
-N_SEARCH_STATE = 6
+N_SEARCH_STATE = 6  # files hold as many; entry 4 means nothing
 
 # Entries of `Search.bound`.
 LIGHTEST = 0  # no point weighs less
@@ -220,8 +219,6 @@ class Search(NamedTuple):
 
 def new_search(rows: int, width: int, dtype: np.dtype[Any]) -> Search:
     """Empty lists for so many rows, and room for a descent of some width."""
-    state = np.zeros(N_SEARCH_STATE, np.int64)
-    state[NEXT_NODE] = NULL
     return Search(
         near=np.full((rows, N_NEAR), NULL, np.int32),
         near_value=np.full((rows, N_NEAR), np.inf, dtype),
@@ -231,7 +228,7 @@ def new_search(rows: int, width: int, dtype: np.dtype[Any]) -> Search:
         front_value=np.empty((2, width)),
         stack=np.empty(2 * rows, np.int32),
         bound=np.zeros(N_BOUNDS),
-        state=state,
+        state=np.zeros(N_SEARCH_STATE, np.int64),
     )
 
 

@@ -18,6 +18,7 @@ from evertree.keys import KeyTable
 from evertree.refinement import Report
 from evertree.scheme import DISSIMILARITIES, Scheme
 from evertree.tree import Aim, LiveTree, new_tree, starting
+from evertree.tree.by_means import REORDER_SHARE
 from evertree.workings import NONE, HierarchyWorkings, checked_progress
 
 #: Points that are inserted between two looks at whether Ctrl-C has come.
@@ -241,7 +242,7 @@ class Hierarchy(HierarchyWorkings):
             )
             for start in range(0, leaves.size, _PART):
                 live.insert(leaves[start : start + _PART])
-                leaves = self._reorder(live, 0.5, leaves)
+                leaves = self._reorder(live, REORDER_SHARE, leaves)
                 if held.should_stop and before is not None:
                     self._live, self._keys = before
                     return []  # Ctrl-C is raised where the block ends

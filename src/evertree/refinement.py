@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evertree.columns import UNLIMITED
 from evertree.tree import LiveTree
-from evertree.tree.live import REORDER_SHARE
+from evertree.tree.by_means import REORDER_SHARE
 
 #: Seconds that a call of the kernel may take, and seconds between two calls of a progress callback.
 _SLICE = 0.005

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import NULL, MeanTree, PairTree
-from evertree.kernels.compile import choose, inline
+from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.linkage_values import exceeds, nearer_child, sq_of_value, value_of_sq
 from evertree.kernels.merge import merge_after_move
 from evertree.kernels.pair_check import check_pairs, update_pairs
@@ -87,3 +87,17 @@ def _exceeds_by_pairs(linkage, tree, tolerance, u, value, a, q):
 
 #: Whether the parent of `u` is higher than ζ(a, q) = `value`, by more than the tolerance and rounding.
 merges_above = choose("tree", {MeanTree: _exceeds_by_means, PairTree: _exceeds_by_pairs})
+
+
+@step
+def is_blocking(linkage, tree, tolerance, a, q, value):
+    """Whether `a` and `q`, ζ(a, q) being `value`, are there by then and both merge later, within the tolerance.
+
+    Where neither is above the other, that is a blocking pair.
+    """
+    if tree.parent[a] == NULL or tree.parent[q] == NULL or tree.parent[a] == tree.parent[q]:
+        return False
+    highest = max(tree.height[a], tree.height[q])
+    if value < highest - tolerance * highest or not merges_above(linkage, tree, tolerance, a, value, a, q):
+        return False
+    return merges_above(linkage, tree, tolerance, q, value, a, q)

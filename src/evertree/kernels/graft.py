@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import NULL, PAUSE_AT, UNLIMITED, MeanTree, PairTree
-from evertree.kernels.check import merges_above
-from evertree.kernels.compile import choose, inline, step
+from evertree.kernels.compile import choose, inline
 from evertree.kernels.linkage_values import linkage_value
 from evertree.kernels.neighbours import begin_search
 from evertree.kernels.pair_path import cut_off, hang_on
@@ -22,7 +21,7 @@ from evertree.kernels.worklist import push, refresh, refresh_up
 
 @inline
 def meeting_node(tree, search, a, q):
-    """The smallest cluster that holds both `a` and `q`. O(depth)."""
+    """The smallest cluster that holds both `a` and `q`; NULL if it is one of them. O(depth)."""
     stamp = begin_search(search)
     u = a
     while u != NULL:
@@ -31,23 +30,7 @@ def meeting_node(tree, search, a, q):
     u = q
     while search.seen[u] != stamp:
         u = tree.parent[u]
-    return np.int64(u)
-
-
-@step
-def meet_if_blocking(linkage, tree, search, tolerance, a, q, value):
-    """If `a` and `q` are a blocking pair, ζ(a, q) being `value`, the node at which they meet in the tree; else NULL."""
-    if tree.parent[a] == NULL or tree.parent[q] == NULL or tree.parent[a] == tree.parent[q]:
-        return np.int64(NULL)
-    highest = max(tree.height[a], tree.height[q])
-    if value < highest - tolerance * highest:
-        return np.int64(NULL)
-    if not merges_above(linkage, tree, tolerance, a, value, a, q):
-        return np.int64(NULL)
-    if not merges_above(linkage, tree, tolerance, q, value, a, q):
-        return np.int64(NULL)
-    top = meeting_node(tree, search, a, q)
-    return np.int64(NULL) if top in (a, q) else top
+    return np.int64(NULL if u in (a, q) else u)
 
 
 # A graft changes no cluster from the node at which `x` and `target` meet upwards: only the height of this node. Where

@@ -18,7 +18,7 @@ from evertree.columns import (
 from evertree.kernels.compile import choose, inline, kernel, step
 from evertree.kernels.pairs import dissimilarity
 from evertree.kernels.statistics import sq_dist
-from evertree.kernels.topology import hangs, is_leaf
+from evertree.kernels.topology import hangs
 
 
 @inline
@@ -150,21 +150,6 @@ def forget_leaves(search, leaves, steps):
             if j != NULL and search.fresh[j >> 1] == 0:
                 set_fresh(search, j >> 1, 1)
         forget_near(search, i, steps)
-
-
-#: Members of a cluster whose neighbours are followed.
-N_MEMBERS = 4
-
-
-@inline
-def some_member(tree, a, number):
-    """A leaf below `a`: another one, mostly, for another number."""
-    u = np.int64(a)
-    bits = 12345 + 1103515245 * number
-    while not is_leaf(u):
-        bits = (bits * 1103515245 + 12345) & 0x7FFFFFFF
-        u = np.int64(tree.left[u] if bits & 0x40000000 else tree.right[u])
-    return u
 
 
 @kernel

@@ -6,8 +6,9 @@ pass (`eq.Recurrence`, section 4.3). They are made exact only where they do not 
 
 from __future__ import annotations
 
+import numpy as np
+
 from evertree.columns import (
-    BLOCK,
     EVALUATED,
     EVALUATED_BEFORE,
     LEAF_TOP,
@@ -22,7 +23,7 @@ from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.linkage_values import is_first
 from evertree.kernels.pair_check import CLEAR_OF_TIES
 from evertree.kernels.pair_radius import radius_with
-from evertree.kernels.pairs import bounds, dissimilarity, distance, evaluate, measure_pivots
+from evertree.kernels.pairs import bounds, dissimilarity, distance, evaluate_leaves, measure_pivots
 from evertree.kernels.recurrence import linkage_of_union
 from evertree.kernels.topology import hangs, is_leaf
 from evertree.linkages import Average, Complete, Minimax, Single
@@ -64,6 +65,36 @@ def never(linkage):
 uses_bounds = choose("linkage", {Single: always, Complete: always, Average: never, Minimax: never})
 
 
+@inline
+def bound_all(tree, i):
+    """`measure_leaves` by the distances to the pivots, whose own values are exact. O(n)."""
+    pairs = tree.pairs
+    measure_pivots(pairs, i >> 1)
+    for other in range(tree.state[LEAF_TOP]):
+        u = 2 * other
+        if u != i and hangs(tree, u):
+            pairs.lower[u], pairs.upper[u] = bounds(pairs, i >> 1, other)
+    for k in range(pairs.state[N_PIVOTS]):
+        pivot = 2 * pairs.pivots[k]
+        pairs.lower[pivot] = pairs.to_pivots[k]
+        pairs.upper[pivot] = pairs.to_pivots[k]
+
+
+@inline
+def evaluate_all(tree, i):
+    """`measure_leaves` exactly; this gives the distances between `i` and the pivots, too. O(n m)."""
+    pairs = tree.pairs
+    start = np.int64(0)
+    while start < tree.state[LEAF_TOP]:
+        count, start = evaluate_leaves(tree, i >> 1, start, i)
+        for s in range(count):
+            u = 2 * pairs.some[s]
+            pairs.lower[u] = pairs.block[s]
+            pairs.upper[u] = pairs.block[s]
+    for k in range(pairs.state[N_PIVOTS]):
+        pairs.pivot[i >> 1, k] = distance(pairs, pairs.lower[2 * pairs.pivots[k]])
+
+
 @step
 def measure_leaves(linkage, tree, i, comes):
     """Fill ``pairs.lower`` and ``pairs.upper`` for all leaves in the tree but `i`. O(n), O(n m) without bounds.
@@ -71,33 +102,12 @@ def measure_leaves(linkage, tree, i, comes):
     Where a point leaves, bounds would not tell which values it was decisive for.
     """
     pairs = tree.pairs
-    row = i >> 1
     has_bounds = comes and uses_bounds(linkage) and pairs.state[N_PIVOTS] > 0 and pairs.state[UNBOUNDED] == 0
-    if has_bounds:
-        measure_pivots(pairs, row)
     pairs.state[UNBOUNDED] = max(pairs.state[UNBOUNDED] - 1, 0)
-    count = 0
-    for other in range(tree.state[LEAF_TOP]):
-        u = 2 * other
-        if u != i and hangs(tree, u):
-            if has_bounds:
-                pairs.lower[u], pairs.upper[u] = bounds(pairs, row, other)
-            else:
-                pairs.some[count] = other
-                count += 1
-        if count == BLOCK or (other == tree.state[LEAF_TOP] - 1 and count > 0):
-            evaluate(pairs, row, pairs.some[:count], pairs.block)
-            for s in range(count):
-                pairs.lower[2 * pairs.some[s]] = pairs.block[s]
-                pairs.upper[2 * pairs.some[s]] = pairs.block[s]
-            count = 0
-    for k in range(pairs.state[N_PIVOTS]):
-        pivot = 2 * pairs.pivots[k]
-        if has_bounds:
-            pairs.lower[pivot] = pairs.to_pivots[k]
-            pairs.upper[pivot] = pairs.to_pivots[k]
-        else:
-            pairs.pivot[row, k] = distance(pairs, pairs.lower[pivot])
+    if has_bounds:
+        bound_all(tree, i)
+    else:
+        evaluate_all(tree, i)
     pairs.state[EVALUATED_BEFORE] = pairs.state[EVALUATED]
 
 

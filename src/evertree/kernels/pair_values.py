@@ -79,10 +79,16 @@ compare = choose("linkage", {Single: _single, Complete: _complete, Average: _ave
 
 
 @step
-def value_between(linkage, tree, a, b):
-    """ζ(a, b), exactly and in one go."""
+def value_below(linkage, tree, a, c, floor):
+    """ζ(a, c) if it is below `floor`, otherwise a value from `floor` up to it, in one go."""
     pause_at = tree.pairs.state[PAUSE_AT]
     tree.pairs.state[PAUSE_AT] = UNLIMITED
-    value, _, _ = compare(linkage, tree, a, b, np.inf, np.int64(0), NOTHING_YET)
+    value, _, _ = compare(linkage, tree, a, c, floor, np.int64(0), NOTHING_YET)
     tree.pairs.state[PAUSE_AT] = pause_at
     return value
+
+
+@inline
+def value_between(linkage, tree, a, c):
+    """ζ(a, c), exactly and in one go."""
+    return value_below(linkage, tree, a, c, np.inf)

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.columns import BLOCK, EVALUATED, GROUP, LOOKED_AT, N_PIVOTS, PAUSE_AT, SQUARE_ROOT, TRIANGLE
+from evertree.columns import BLOCK, EVALUATED, GROUP, LEAF_TOP, LOOKED_AT, N_PIVOTS, PAUSE_AT, SQUARE_ROOT, TRIANGLE
 from evertree.kernels.compile import inline, inline_sum, kernel, step
 from evertree.kernels.dissimilarities import call_row
-from evertree.kernels.topology import is_leaf
+from evertree.kernels.topology import hangs, is_leaf
 
 #: A block is this short where the first dissimilarities often decide.
 FIRST = 8
@@ -39,6 +39,24 @@ def dissimilarity(pairs, i, j):
     pairs.some[0] = j
     evaluate(pairs, i, pairs.some[:1], pairs.block)
     return pairs.block[0]
+
+
+@step
+def evaluate_leaves(tree, i, start, skip):
+    """Evaluate the dissimilarities between row `i` and the leaves in the tree but `skip`, a block from row `start` on.
+
+    They are in ``pairs.block``, their rows in ``pairs.some``. Returns how many they are, and the row to go on from.
+    """
+    pairs = tree.pairs
+    count = 0
+    while count < BLOCK and start < tree.state[LEAF_TOP]:
+        if 2 * start != skip and hangs(tree, 2 * start):
+            pairs.some[count] = start
+            count += 1
+        start += 1
+    if count > 0:
+        evaluate(pairs, i, pairs.some[:count], pairs.block)
+    return count, start
 
 
 @inline

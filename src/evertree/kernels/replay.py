@@ -50,6 +50,16 @@ def is_too_close(linkage, value, death_a, death_c):
     return value < first - linkage.tolerance * first
 
 
+@inline
+def find_too_close(linkage, value_of, clusters, alive, n_alive, a, dies):
+    """A slot among the first `n_alive` of `alive` that is too close to `a`, by `value_of` the two; NULL for none."""
+    for k in range(n_alive):
+        c = alive[k]
+        if c != a and is_too_close(linkage, value_of(clusters, a, c), dies[a], dies[c]):
+            return c
+    return NULL
+
+
 @kernel
 def replay_by_recurrence(linkage, d, size, alive, merges, death):
     """Replay merges of slots, as `evertree.kernels.chain` has them, by `eq.Recurrence`. O(n²).
@@ -62,18 +72,17 @@ def replay_by_recurrence(linkage, d, size, alive, merges, death):
     dies = death[:n]
     for i in range(n):
         alive[i] = i
-        for j in range(i):
-            if is_too_close(linkage, d[j, i], dies[i], dies[j]):
-                return 0, i, j
+        c = find_too_close(linkage, get, d, alive, i, i, dies)
+        if c != NULL:
+            return 0, i, c
     for t in range(n - 1):
         a, b = merges[t, 0], merges[t, 1]
         unite(linkage, d, size, alive, n - t, a, b)
         bury(alive, n - t, b)
         dies[a] = death[n + t]
-        for k in range(n - t - 1):
-            c = alive[k]
-            if c != a and is_too_close(linkage, get(d, a, c), dies[a], dies[c]):
-                return t + 1, a, c
+        c = find_too_close(linkage, get, d, alive, n - t - 1, a, dies)
+        if c != NULL:
+            return t + 1, a, c
     return -1, 0, 0
 
 
@@ -86,17 +95,16 @@ def replay_by_radius(linkage, d, farthest, ring, alive, merges, death):
         alive[i] = ring[i] = i
         for j in range(n):
             farthest[i, j] = d[i, j]
-        for j in range(i):
-            if is_too_close(linkage, d[j, i], dies[i], dies[j]):
-                return 0, i, j
+        c = find_too_close(linkage, get, d, alive, i, i, dies)
+        if c != NULL:
+            return 0, i, c
     radii = Radii(farthest, d, ring)
     for t in range(n - 1):
         a, b = merges[t, 0], merges[t, 1]
         unite_radii(radii, alive, n - t, a, b)
         bury(alive, n - t, b)
         dies[a] = death[n + t]
-        for k in range(n - t - 1):
-            c = alive[k]
-            if c != a and is_too_close(linkage, radius(radii, a, c), dies[a], dies[c]):
-                return t + 1, a, c
+        c = find_too_close(linkage, radius, radii, alive, n - t - 1, a, dies)
+        if c != NULL:
+            return t + 1, a, c
     return -1, 0, 0

@@ -10,12 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import IS_EXACT, LIGHTEST, NULL, ROOT, TO_EXCHANGE, UNLIMITED
-from evertree.kernels.check import merges_above
+from evertree.kernels.check import is_blocking
+from evertree.kernels.climb import climb
 from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.linkage_values import value_of_sq
-from evertree.kernels.neighbours import N_MEMBERS, begin_search, forget_near, note_near, some_member
+from evertree.kernels.neighbours import forget_near, note_near
 from evertree.kernels.statistics import sq_dist
-from evertree.kernels.topology import hangs, is_leaf
+from evertree.kernels.topology import is_leaf
 from evertree.linkages import Average, Ward
 
 #: The search for a node is exhaustive if it holds more than two in so many points: few nodes are higher than it, and
@@ -26,15 +27,23 @@ MOST_STEPS = 4_000
 
 @step
 def is_partner(linkage, tree, a, u, value):
-    """Whether `a` and `u` are there at ζ = `value` and merge later, within the tolerance and rounding."""
+    """Whether `a` and `u` would rather merge with each other, ζ between them being `value`."""
     if tree.parent[a] == NULL:  # a new point, which would merge with any
         return value >= tree.height[u]
-    highest = max(tree.height[a], tree.height[u])
-    if tree.parent[a] == tree.parent[u] or value < highest - linkage.tolerance * highest:
-        return False
-    if not merges_above(linkage, tree, linkage.tolerance, a, value, a, u):
-        return False
-    return merges_above(linkage, tree, linkage.tolerance, u, value, a, u)
+    return is_blocking(linkage, tree, linkage.tolerance, a, u, value)
+
+
+@inline
+def try_node(linkage, tree, a, u, best, smallest):
+    """Try `u` as a partner of `a`, the best one so far being `best`, at ζ = `smallest`. O(m).
+
+    Returns the best one now and its ζ, the squared distance between the means of `a` and `u`, and ζ(a, u).
+    """
+    sq = sq_dist(tree.mean, a, u)
+    value = value_of_sq(linkage, tree, a, u, sq)
+    if value < min(smallest, tree.height[tree.parent[u]]) and is_partner(linkage, tree, a, u, value):
+        best, smallest = u, value
+    return best, smallest, sq, value
 
 
 @inline
@@ -92,49 +101,17 @@ def descend_means(linkage, tree, search, a, limit):
         n_next = 0
         for k in range(count):
             p = np.int64(search.front[side, k])
-            height_p = tree.height[p]
             for turn in range(2):
                 u = np.int64(tree.left[p] if turn == 0 else tree.right[p])
                 if u == a:
                     continue
-                sq = sq_dist(tree.mean, a, u)
-                value = value_of_sq(linkage, tree, a, u, sq)
-                if value < min(smallest, height_p) and is_partner(linkage, tree, a, u, value):
-                    best, smallest = u, value
+                best, smallest, sq, value = try_node(linkage, tree, a, u, best, smallest)
                 if is_leaf(u):
                     if is_leaf(a):
                         note_near(search, a, u, np.sqrt(sq))
                 elif limit == np.inf or may_hold(linkage, tree, search, a, u, sq, smallest):
                     n_next = keep_nearest(search, 1 - side, n_next, u, value)
         count, side = n_next, 1 - side
-    return best, smallest
-
-
-@step
-def climb_means(linkage, tree, search, a, limit):
-    """Follow the neighbours of some members of `a`, and test their ancestors. O(m) for each that is there with `a`.
-
-    Returns the one sought, NULL if none was met below `limit`, and its ζ.
-    """
-    stamp = begin_search(search)
-    best, smallest = np.int64(NULL), limit
-    root, height_a, parent_a = tree.state[ROOT], tree.height[a], tree.parent[a]
-    for number in range(1 if is_leaf(a) else N_MEMBERS):
-        row = some_member(tree, a, number) >> 1
-        for k in range(search.near.shape[1]):
-            u = np.int64(search.near[row, k])
-            if u == NULL or not hangs(tree, u):
-                continue
-            while u != root and search.seen[u] != stamp and tree.height[u] < smallest:
-                search.seen[u] = stamp
-                p = np.int64(tree.parent[u])
-                if p == parent_a:
-                    break
-                if tree.height[p] > height_a:
-                    value = value_of_sq(linkage, tree, a, u, sq_dist(tree.mean, a, u))
-                    if value < min(smallest, tree.height[p]) and is_partner(linkage, tree, a, u, value):
-                        best, smallest = u, value
-                u = p
     return best, smallest
 
 
@@ -151,17 +128,13 @@ def exhaust_means(linkage, tree, search, a, limit, most_steps):
         most_steps -= 1
         count -= 1
         p = np.int64(search.stack[count])
-        height_p = tree.height[p]
         first = count
         first_sq = 0.0
         for turn in range(2):
             u = np.int64(tree.left[p] if turn == 0 else tree.right[p])
             if u == a:
                 continue
-            sq = sq_dist(tree.mean, a, u)
-            value = value_of_sq(linkage, tree, a, u, sq)
-            if value < min(smallest, height_p) and is_partner(linkage, tree, a, u, value):
-                best, smallest = u, value
+            best, smallest, sq, _ = try_node(linkage, tree, a, u, best, smallest)
             if may_hold(linkage, tree, search, a, u, sq, smallest):
                 search.stack[count] = u
                 count += 1
@@ -181,7 +154,7 @@ def partner_by_means(linkage, tree, search, a, limit):
     """
     if search.state[IS_EXACT]:
         return exhaust_means(linkage, tree, search, a, limit, np.int64(UNLIMITED))
-    q, value = climb_means(linkage, tree, search, a, limit)
+    q, value = climb(linkage, tree, search, a, limit)
     if q != NULL:
         return q, value
     if N_HIGH * tree.size[a] > 2.0 * tree.size[tree.state[ROOT]]:

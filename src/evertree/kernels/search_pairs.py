@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import (
-    BLOCK,
     INNER_TOP,
     IS_EXACT,
     LEAF_TOP,
@@ -14,21 +13,21 @@ from evertree.columns import (
     N_POINTS,
     NOTHING,
     NULL,
-    PAUSE_AT,
     PAUSED_NODE,
     PAUSED_ROW,
     PAUSED_SIDE,
     SQUARE_ROOT,
     TRIANGLE,
-    UNLIMITED,
 )
-from evertree.kernels.compile import choose, step
-from evertree.kernels.neighbours import N_MEMBERS, begin_search, forget_near, note_near, note_one, some_member
+from evertree.kernels.check import is_blocking, merges_above
+from evertree.kernels.climb import climb
+from evertree.kernels.compile import choose, inline, step
+from evertree.kernels.neighbours import begin_search, forget_near, note_near, note_one
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.pair_point import is_known, measure_point, measure_unions, point_value
-from evertree.kernels.pair_values import NOTHING_YET, compare
-from evertree.kernels.pairs import collect_rows, dissimilarity, evaluate, must_pause
-from evertree.kernels.topology import hangs, is_leaf
+from evertree.kernels.pair_values import value_below
+from evertree.kernels.pairs import collect_rows, dissimilarity, evaluate_leaves, must_pause
+from evertree.kernels.topology import hangs
 from evertree.linkages import Average, Complete, Minimax, Single
 
 #: A cluster of fewer than one in so many points is searched for by way of neighbours: it is cheaper.
@@ -70,18 +69,12 @@ without_members = choose("linkage", {Single: _infinite, Complete: _zero, Average
 def add_member(linkage, tree, row, share):
     """Add a member of the cluster at hand to its linkage to every leaf, which is in ``pairs.lower``. O(n m)."""
     pairs = tree.pairs
-    end = tree.state[LEAF_TOP]
-    count = 0
-    for other in range(end):
-        if hangs(tree, 2 * other):
-            pairs.some[count] = other
-            count += 1
-        if count == BLOCK or (other == end - 1 and count > 0):
-            evaluate(pairs, row, pairs.some[:count], pairs.block)
-            for s in range(count):
-                u = 2 * pairs.some[s]
-                pairs.lower[u] = with_member(linkage, pairs.lower[u], pairs.block[s], share)
-            count = 0
+    start = np.int64(0)
+    while start < tree.state[LEAF_TOP]:
+        count, start = evaluate_leaves(tree, np.int64(row), start, np.int64(NULL))
+        for s in range(count):
+            u = 2 * pairs.some[s]
+            pairs.lower[u] = with_member(linkage, pairs.lower[u], pairs.block[s], share)
     pairs.state[LOOKED_AT] += tree.state[N_POINTS]
 
 
@@ -115,16 +108,6 @@ def measure_cluster(linkage, tree, a):
     return True
 
 
-@step
-def value_below(linkage, tree, a, u, floor):
-    """ζ(a, u) if it is below `floor`, otherwise a value from `floor` up to it, in one go."""
-    pause_at = tree.pairs.state[PAUSE_AT]
-    tree.pairs.state[PAUSE_AT] = UNLIMITED
-    value, _, _ = compare(linkage, tree, a, u, floor, np.int64(0), NOTHING_YET)
-    tree.pairs.state[PAUSE_AT] = pause_at
-    return value
-
-
 def _measured_value(linkage, tree, a, u, floor):
     return tree.pairs.lower[u]
 
@@ -146,19 +129,6 @@ measured_value = choose(
 
 
 @step
-def is_better(linkage, tree, a, u, value, smallest):
-    """Whether `a` and `u` are there at ζ = `value`, below `smallest`, and merge later, within the tolerance."""
-    highest = max(tree.height[a], tree.height[u])
-    if not value < smallest or value < highest - linkage.tolerance * highest:
-        return False
-    for x in (a, u):
-        p = tree.parent[x]
-        if p > NULL and not value < tree.height[p] - linkage.tolerance * tree.height[p]:
-            return False
-    return True
-
-
-@step
 def exhaust_pairs(linkage, tree, a, limit):
     """Test every node. See `evertree.kernels.search_means.descend_means`. O(|a| n m)."""
     best, smallest = np.int64(NULL), limit
@@ -172,33 +142,8 @@ def exhaust_pairs(linkage, tree, a, limit):
         if not height_p > height_a or not tree.height[u] < smallest:
             continue
         value = measured_value(linkage, tree, a, np.int64(u), min(smallest, height_p))
-        if is_better(linkage, tree, a, np.int64(u), value, smallest):
+        if value < smallest and is_blocking(linkage, tree, linkage.tolerance, a, np.int64(u), value):
             best, smallest = np.int64(u), value
-    return best, smallest
-
-
-@step
-def climb_pairs(linkage, tree, search, a, limit):
-    """Follow the neighbours of some members of `a`, and test their ancestors: see `exhaust_pairs`."""
-    stamp = begin_search(search)
-    best, smallest = np.int64(NULL), limit
-    height_a = tree.height[a]
-    for number in range(1 if is_leaf(a) else N_MEMBERS):
-        row = some_member(tree, a, number) >> 1
-        for k in range(search.near.shape[1]):
-            u = np.int64(search.near[row, k])
-            if u == NULL or not hangs(tree, u):
-                continue
-            while search.seen[u] != stamp and tree.height[u] < smallest:
-                search.seen[u] = stamp
-                p = np.int64(tree.parent[u])
-                if p == NULL or p == tree.parent[a]:
-                    break
-                if tree.height[p] > height_a:
-                    value = value_below(linkage, tree, a, u, min(smallest, tree.height[p]))
-                    if is_better(linkage, tree, a, np.int64(u), value, smallest):
-                        best, smallest = u, value
-                u = p
     return best, smallest
 
 
@@ -211,25 +156,27 @@ def partner_by_pairs(linkage, tree, search, a, limit):
     """
     if search.state[IS_EXACT] or FEW * collect_rows(tree, a, tree.pairs.rows) >= tree.state[N_POINTS]:
         return exhaust_pairs(linkage, tree, a, limit)
-    return climb_pairs(linkage, tree, search, a, limit)
+    return climb(linkage, tree, search, a, limit)
 
 
 @step
 def find_near_points(linkage, tree, search, i):
     """Fill the list of leaf `i`, by looking at all others; return how many steps are left: none. O(n m)."""
     pairs = tree.pairs
-    end = tree.state[LEAF_TOP]
-    count = 0
-    for other in range(end):
-        if 2 * other != i and hangs(tree, 2 * other):
-            pairs.some[count] = other
-            count += 1
-        if count == BLOCK or (other == end - 1 and count > 0):
-            evaluate(pairs, i >> 1, pairs.some[:count], pairs.block)
-            for s in range(count):
-                note_one(search, i, 2 * pairs.some[s], pairs.block[s])
-            count = 0
+    start = np.int64(0)
+    while start < tree.state[LEAF_TOP]:
+        count, start = evaluate_leaves(tree, i >> 1, start, i)
+        for s in range(count):
+            note_one(search, i, 2 * pairs.some[s], pairs.block[s])
     return 0
+
+
+@inline
+def is_there(linkage, tree, i, u, value):
+    """Whether `u` is there at ζ = `value` from leaf `i`, which is new, and merges later, within the tolerance."""
+    if value < tree.height[u] - linkage.tolerance * tree.height[u]:
+        return False
+    return tree.parent[u] == NULL or merges_above(linkage, tree, linkage.tolerance, u, value, i, u)
 
 
 @step
@@ -265,7 +212,7 @@ def place_by_pairs(linkage, tree, search, i):
             p = np.int64(tree.parent[u])
             floor = smallest if p == NULL else min(smallest, tree.height[p])
             value = point_value(linkage, tree, i, u, floor)
-            if value < floor and is_better(linkage, tree, i, u, value, smallest):
+            if value < floor and is_there(linkage, tree, i, u, value):
                 best, smallest = u, value
             u = p
     return best if best != NULL else np.int64(search.near[i >> 1, 0])

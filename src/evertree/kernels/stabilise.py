@@ -18,7 +18,6 @@ from evertree.columns import (
     LEAF_TOP,
     MOVES,
     N_POINTS,
-    NEXT_NODE,
     NULL,
     PENDING,
     ROOT,
@@ -31,8 +30,9 @@ from evertree.columns import (
     MeanTree,
     PairTree,
 )
+from evertree.kernels.check import is_blocking
 from evertree.kernels.compile import choose, inline, kernel
-from evertree.kernels.graft import graft, is_lighter, meet_if_blocking
+from evertree.kernels.graft import graft, is_lighter, meeting_node
 from evertree.kernels.homogenise import homogenise
 from evertree.kernels.insert import hang
 from evertree.kernels.neighbours import forget_near, improve_lists
@@ -62,12 +62,8 @@ search_place = choose("tree", {MeanTree: place_by_means, PairTree: place_by_pair
 
 
 @inline
-def next_due(tree, work, search):
+def next_due(tree, work):
     """The next node that is due for a search, in the order of memory; NULL if there is none."""
-    u = search.state[NEXT_NODE]
-    search.state[NEXT_NODE] = NULL
-    if hangs(tree, u) and work.due[u] and u != tree.state[ROOT]:
-        return u
     end = 2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])
     u = work.state[CURSOR]
     while work.state[DUE] > 0:
@@ -171,21 +167,23 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
             n_lists = (max_steps - steps - 1) // STEPS_OF_SEARCH + 1
             steps += STEPS_OF_SEARCH * improve_lists(linkage, tree, search, fill_list, n_lists)
             continue
-        a = next_due(tree, work, search)
+        a = next_due(tree, work)
         if a == NULL:
             note_stable(tree, work)
             return
         q, value = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
         if q == BUSY:
-            search.state[NEXT_NODE] = a
+            work.state[CURSOR] = a
             return
         steps += steps_of_search(tree, search)
         work.state[SEARCHES] += 1
         clear_due(work, a)
         if q == NULL:
             continue
-        tolerance = linkage.tolerance * 10.0 ** max(guard_level(tree, work) - 1, 0)
-        top = meet_if_blocking(linkage, tree, search, tolerance, a, q, value)
+        level = guard_level(tree, work)
+        if level > 1 and not is_blocking(linkage, tree, linkage.tolerance * 10.0 ** (level - 1), a, q, value):
+            continue
+        top = meeting_node(tree, search, a, q)
         if top != NULL:
             if is_lighter(tree, q, a):
                 a, q = q, a
@@ -219,6 +217,5 @@ def find_blocked(tree, search, linkage, nodes, blocked):
         a = np.int64(nodes[i])
         blocked[i] = False
         if tree.parent[a] != NULL:
-            q, value = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
-            if q != NULL:
-                blocked[i] = meet_if_blocking(linkage, tree, search, linkage.tolerance, a, q, value) != NULL
+            q, _ = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
+            blocked[i] = q != NULL and meeting_node(tree, search, a, q) != NULL

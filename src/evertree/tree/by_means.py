@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.columns import (
+    GRAFTS,
     INSERTED,
     MEAN_NODE,
     NULL,
     ORDERED_AT,
+    ROOT,
     STOP_AT,
     UNLIMITED,
     MeanTree,
@@ -23,14 +25,19 @@ from evertree.columns import (
 from evertree.errors import MagnitudeError
 from evertree.metrics import LARGEST, Metric
 from evertree.scheme import Scheme
-from evertree.tree import live
-from evertree.tree.live import REORDER_SHARE, Aim, Incoming, LiveTree, permute
+from evertree.tree.live import Aim, Incoming, LiveTree
 
 #: A total weight up to this, divided by the number of columns, overflows with no value that is accepted.
 SAFE_WEIGHT = float(np.finfo(np.float64).max) / 4 / LARGEST**2
 
 #: The columns that only a tree of means has.
 KEPT = ("mean", "variance", "height", "radius")
+
+#: From this many points on the order of nodes in memory matters.
+FEWEST_TO_REORDER = 30_000
+
+#: It is mended when points that came, and subtrees that were grafted, are this share of all points.
+REORDER_SHARE = 0.5
 
 
 class MeanLiveTree(LiveTree):
@@ -164,8 +171,7 @@ class MeanLiveTree(LiveTree):
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
         self._begin_edit()
-        if self.search.fresh.size:
-            kernels.neighbours.forget_leaves(self.search, leaves, 0)
+        self._forget_neighbours(leaves, 0)
         kernels.remove.detach_leaves(self.tree, self.work, self.tag, leaves, np.empty_like(leaves))
         self.homogenise()
 
@@ -177,8 +183,44 @@ class MeanLiveTree(LiveTree):
         """Refine by moves and grafts within limits, and no further than to where nodes should be numbered anew."""
         state = self.work.state
         last = state[ORDERED_AT] + max(int(REORDER_SHARE * self.n_points), 1) - state[INSERTED]
-        self.search.state[STOP_AT] = last if self.n_points >= live.FEWEST_TO_REORDER else UNLIMITED
+        self.search.state[STOP_AT] = last if self.n_points >= FEWEST_TO_REORDER else UNLIMITED
         kernels.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
+
+    def reorder(self, share: float) -> NDArray[np.int32] | None:
+        """Number the nodes anew, so that those that are near in the tree are near in memory, where that pays.
+
+        Large trees are slow by cache misses. It is done when so many points came, or subtrees were grafted, that they
+        are a given share of the points. The new number of each node is returned, None if all stay as they are. Nodes
+        that hang nowhere keep theirs.
+        """
+        state = self.work.state
+        n_edits = int(state[INSERTED] + state[GRAFTS])
+        if self.n_points < FEWEST_TO_REORDER or n_edits - state[ORDERED_AT] < share * self.n_points:
+            return None
+        state[ORDERED_AT] = n_edits
+        nodes = self.nodes()
+        place = np.arange(self.tree.parent.size, dtype=np.int32)
+        for kind in (nodes[nodes % 2 == 0], nodes[nodes % 2 == 1]):
+            place[kind] = np.sort(kind)
+        rows = place[::2] >> 1
+        self._permute(place, rows)
+        for name in ("parent", "left", "right"):
+            column = getattr(self.tree, name)
+            points_to = column[nodes]
+            column[place[nodes]] = np.where(points_to == NULL, NULL, place[points_to])
+        for column in (self.tree.birth, self.tree.size, self.tree.height, self.work.mark, self.work.due):
+            column[place[nodes]] = column[nodes]
+        self.tree.state[ROOT] = place[self.root]
+        pending = self.work.stack[: self.n_pending]
+        pending[:] = place[pending]
+        if self.search.fresh.size:
+            search = self.search
+            kernels.reorder.relabel(search.near, place)
+            permute(search.near, rows)
+            permute(search.near_value, rows)
+            search.fresh[rows] = search.fresh.copy()
+            search.seen[:] = 0
+        return place
 
     def for_scanning(self) -> MeanTree:
         """The tree itself: a check relies on nothing that was found out before."""
@@ -209,6 +251,7 @@ class MeanLiveTree(LiveTree):
         self.kept = kept
 
     def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
+        """Bring what is kept of nodes, and of points by row, to its new places."""
         for column in (self.tree.variance, self.tree.radius):
             column[place] = column.copy()
         permute(self.tree.mean, place)
@@ -233,3 +276,9 @@ def _checked_largest(total_weight: float, largest: float, n_columns: int) -> flo
             f"scale X to at most {limit:.3g}, or sample_weight down"
         )
     return largest
+
+
+def permute(matrix: NDArray[Any], place: NDArray[np.int32]) -> None:
+    """Bring each row of a matrix to its new place, without a copy of the matrix."""
+    room = np.empty(place.size, np.bool_), np.empty(matrix.shape[1], matrix.dtype)
+    kernels.reorder.permute_rows(matrix, place, *room)

@@ -241,8 +241,7 @@ class PairLiveTree(LiveTree):
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
         self._never_pause()
         self._begin_edit()
-        if self.search.fresh.size:
-            kernels.neighbours.forget_leaves(self.search, leaves, 0)
+        self._forget_neighbours(leaves, 0)
         kernels.remove.detach_leaves_of_pairs(self.tree, self.work, self.tag, leaves)
         self._choose_pivots()
         self.homogenise()
@@ -398,12 +397,6 @@ class PairLiveTree(LiveTree):
     @property
     def _changes_points(self) -> bool:
         return self.scheme.vectors is not None and self.scheme.vectors.changes_points
-
-    def reorder(self, share: float) -> None:
-        """Nothing: what takes time is comparing points, and the order of nodes in memory does not matter."""
-
-    def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
-        raise NotImplementedError
 
     def _compute_all(self, nodes: NDArray[np.int32]) -> None:
         """Compute all heights from the pairs. O(n² m) at most."""

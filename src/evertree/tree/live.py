@@ -26,7 +26,6 @@ from evertree.columns import (
     MOVES,
     MOVES_BEFORE,
     N_POINTS,
-    NEXT_NODE,
     NULL,
     ORDERED_AT,
     PENDING,
@@ -56,13 +55,6 @@ SMALLEST_QUOTA = 100_000
 
 #: The columns that say what shape a tree has, whatever its linkage.
 SHAPE = ("parent", "left", "right", "birth", "size")
-
-
-#: From this many points on the order of nodes in memory matters.
-FEWEST_TO_REORDER = 30_000
-
-#: It is mended when points that came, and subtrees that were grafted, are this share of all points.
-REORDER_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -362,8 +354,12 @@ class LiveTree(ABC):
         """Leaves are other points now: remember the smallest weight, forget their neighbours."""
         self._note_weights(weights)
         self.work.state[INSERTED] += leaves.size
+        self._forget_neighbours(leaves, TO_FIND)
+
+    def _forget_neighbours(self, leaves: NDArray[np.int32], steps: int) -> None:
+        """Empty the lists of leaves, which are then so many steps from being good, where there are lists."""
         if self.search.fresh.size:
-            kernels.neighbours.forget_leaves(self.search, leaves, TO_FIND)
+            kernels.neighbours.forget_leaves(self.search, leaves, steps)
 
     def _note_weights(self, weights: NDArray[np.float64]) -> None:
         self._lightest = min(self._lightest, float(weights.min(initial=np.inf)))
@@ -373,47 +369,12 @@ class LiveTree(ABC):
         self.move_towards(self.aim.goal)
         self.work.state[GRAFTS_BEFORE] = self.work.state[GRAFTS]
 
-    def reorder(self, share: float) -> NDArray[np.int32] | None:
-        """Number the nodes anew, so that those that are near in the tree are near in memory, where that pays.
+    def reorder(self, share: float) -> NDArray[np.int32] | None:  # noqa: ARG002  nothing is ever due here
+        """Number the nodes anew where that pays; return the new number of each, None if all stay as they are.
 
-        Large trees are slow by cache misses. It is done when so many points came, or subtrees were grafted, that they
-        are a given share of the points. The new number of each node is returned, None if all stay as they are. Nodes
-        that hang nowhere keep theirs.
+        Where comparing points is what takes time, the order of nodes in memory does not matter.
         """
-        state = self.work.state
-        n_edits = int(state[INSERTED] + state[GRAFTS])
-        if self.n_points < FEWEST_TO_REORDER or n_edits - state[ORDERED_AT] < share * self.n_points:
-            return None
-        state[ORDERED_AT] = n_edits
-        nodes = self.nodes()
-        place = np.arange(self.tree.parent.size, dtype=np.int32)
-        for kind in (nodes[nodes % 2 == 0], nodes[nodes % 2 == 1]):
-            place[kind] = np.sort(kind)
-        rows = place[::2] >> 1
-        self._permute(place, rows)
-        for name in ("parent", "left", "right"):
-            column = getattr(self.tree, name)
-            points_to = column[nodes]
-            column[place[nodes]] = np.where(points_to == NULL, NULL, place[points_to])
-        for column in (self.tree.birth, self.tree.size, self.tree.height, self.work.mark, self.work.due):
-            column[place[nodes]] = column[nodes]
-        self.tree.state[ROOT] = place[self.root]
-        pending = self.work.stack[: self.n_pending]
-        pending[:] = place[pending]
-        if self.search.fresh.size:
-            search = self.search
-            kernels.reorder.relabel(search.near, place)
-            permute(search.near, rows)
-            permute(search.near_value, rows)
-            search.fresh[rows] = search.fresh.copy()
-            search.seen[:] = 0
-            if search.state[NEXT_NODE] != NULL:
-                search.state[NEXT_NODE] = place[search.state[NEXT_NODE]]
-        return place
-
-    @abstractmethod
-    def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
-        """Bring what only this kind of tree keeps of nodes, and of points by row, to its new places."""
+        return None
 
     def blocked(self, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether each of `nodes` is in a blocking pair, by exhaustive search. O(n m) for each, O(n² m) for pairs."""
@@ -510,9 +471,3 @@ class LiveTree(ABC):
         self.tree, self.work = tree, work
         has_search = hasattr(self, "search") and self.search.fresh.size > 0
         self.search = self._new_search(rows) if self.aim.is_stable or has_search else new_search(0, 1, self.dtype)
-
-
-def permute(matrix: NDArray[Any], place: NDArray[np.int32]) -> None:
-    """Bring each row of a matrix to its new place, without a copy of the matrix."""
-    room = np.empty(place.size, np.bool_), np.empty(matrix.shape[1], matrix.dtype)
-    kernels.reorder.permute_rows(matrix, place, *room)
