@@ -14,7 +14,8 @@ from rich.progress import track
 from rich.table import Table
 
 from evertree.batch import agglomerate
-from evertree.errors import MissingExtraError, ParameterError
+from evertree.errors import ParameterError
+from evertree.extras import require
 from evertree.hierarchy import Hierarchy
 from evertree.quality import cophenetic_correlation, dendrogram_purity
 
@@ -60,12 +61,8 @@ def run(console: Console, output: Path, seed: int) -> None:
 
 
 def _load_digits(seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    try:
-        import matplotlib  # noqa: F401
-        from sklearn.datasets import load_digits
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(f"the demo needs {error.name}: pip install 'evertree[demo]'") from None
-    X, y = load_digits(return_X_y=True)
+    require("matplotlib", "the demo", "demo")
+    X, y = require("sklearn.datasets", "the demo", "demo").load_digits(return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(X))
     return X[order], y[order]
 

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import evertree
-from evertree.errors import MissingExtraError, ParameterError
+from evertree.errors import ParameterError
+from evertree.extras import require
 from evertree.reproduce import figures, mnist, page, runner, section5
 from evertree.reproduce.questions import growth, insertion_orders, metric_learning, orders, over_time, random_single
 from evertree.reproduce.records import Records, check_settings, write_table
@@ -72,13 +73,8 @@ def run(console: Console, options: Options) -> None:
 
 
 def _require_extras(options: Options) -> None:
-    try:
-        import matplotlib  # noqa: F401
-
-        if options.extended:
-            import sklearn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(f"reproduce needs {error.name}: pip install 'evertree[reproduce]'") from None
+    for module in ("matplotlib", "sklearn") if options.extended else ("matplotlib",):
+        require(module, "reproduce", "reproduce")
 
 
 def _make_folder(path: Path) -> None:
