@@ -59,7 +59,7 @@ $(VENV)/demo: $(VENV)/pip pyproject.toml
 	$(PIP) --build-constraint constraints.txt --editable ".[demo]"
 	touch $@
 
-$(VENV)/test $(VENV)/lint $(VENV)/bench: $(VENV)/%: $(VENV)/demo
+$(VENV)/test $(VENV)/lint $(VENV)/bench $(VENV)/docs: $(VENV)/%: $(VENV)/demo
 	$(PIP) --group $*
 	touch $@
 
@@ -67,7 +67,7 @@ lock:
 	rm -rf $(VENV)-lock
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)-lock/bin/python -m pip install --quiet hatchling editables ".[demo]" --group test --group lint --group bench
+	$(VENV)-lock/bin/python -m pip install --quiet hatchling editables ".[all]" --group test --group lint --group bench --group docs
 	$(VENV)-lock/bin/python -m pip freeze --all --exclude evertree --exclude setuptools > constraints.txt
 	rm -rf $(VENV)-lock
 
