@@ -14,7 +14,7 @@ from evertree.tree import LiveTree, views
 __all__ = ["cophenetic_correlation", "dendrogram_purity", "total_linkage", "tree_value"]
 
 
-def cophenetic_correlation(h: Hierarchy, diagonal: bool = False) -> float:
+def cophenetic_correlation(h: Hierarchy, diagonal: bool = False, monotone: bool = True) -> float:
     """The correlation between the dissimilarities of the points and the ultrametric that the tree induces. O(n²).
 
     Parameters
@@ -23,6 +23,8 @@ def cophenetic_correlation(h: Hierarchy, diagonal: bool = False) -> float:
     diagonal : bool
         Whether the pairs (i, i), at which both are zero, count too, and each other pair twice: so the paper sums
         (`eq.Cophenetic`). SciPy and others leave them out.
+    monotone : bool
+        As for `Hierarchy.cophenetic`; the paper's coefficient has ``diagonal=True, monotone=False``.
 
     Returns
     -------
@@ -40,7 +42,7 @@ def cophenetic_correlation(h: Hierarchy, diagonal: bool = False) -> float:
     live, leaves = _parts(h)
     n = leaves.size
     d = live.dissimilarities(leaves)
-    u = h.cophenetic()
+    u = h.cophenetic(monotone)
     # Each pair counts twice and each point once with zeros: n² terms.
     weight, n_terms = (2.0, float(n * n)) if diagonal else (1.0, float(d.size))
     if n_terms == 0:

@@ -378,12 +378,18 @@ class HierarchyReader:
             raise ParameterError(f"height must be a non-negative number; it is {height!r}")
         return views.cut_at_height(self._live, leaves, float(height))
 
-    def cophenetic(self) -> NDArray[np.float64]:
+    def cophenetic(self, monotone: bool = True) -> NDArray[np.float64]:
         """The induced ultrametric: the height at which each pair of points meets, condensed. O(n²).
 
         This is the matrix U of the paper's section 5.2. As in the paper, the heights of a Ward tree are here those of
         average linkage on the metric, because Ward's own values have other units than distances; so they are not those
         of ``scipy.cluster.hierarchy.cophenet(h.linkage_matrix())``.
+
+        Parameters
+        ----------
+        monotone : bool
+            Whether heights are made monotone, as they are everywhere else, so that the result is an ultrametric. The
+            paper takes them as they are, which matters for Ward: average heights of a Ward tree need not be monotone.
 
         Returns
         -------
@@ -397,7 +403,7 @@ class HierarchyReader:
         >>> h.cophenetic()
         array([4.5, 1. , 4.5])
         """
-        return views.cophenetic(self._live, self._keys.leaves())
+        return views.cophenetic(self._live, self._keys.leaves(), monotone)
 
     def _known_node(self, node: Any) -> int:
         if isinstance(node, numbers.Integral) and not isinstance(node, bool):

@@ -14,7 +14,7 @@ from evertree.errors import ParameterError
 from evertree.extras import require
 from evertree.reproduce import figures, mnist, page, runner, section5
 from evertree.reproduce.questions import growth, insertion_orders, metric_learning, orders, over_time, random_single
-from evertree.reproduce.records import Records, check_settings, write_table
+from evertree.reproduce.records import Records, check_settings, write_table, write_text
 from evertree.reproduce.study import Settings, Study
 
 #: What the paper left open, in the order of the page.
@@ -48,7 +48,8 @@ def run(console: Console, options: Options) -> None:
     _make_folder(options.output)
     progress_folder = options.output / "progress"
     check_settings(
-        progress_folder, {"seed": options.seed, "mnist": digits.fingerprint, "version": evertree.__version__}
+        progress_folder,
+        {"seed": options.seed, "MNIST": digits.fingerprint, "version of evertree": evertree.__version__},
     )
     paper = section5.study(options.repetitions)
     questions = {heading: module.study() for heading, module in QUESTIONS.items()} if options.extended else {}
@@ -64,12 +65,11 @@ def run(console: Console, options: Options) -> None:
         (heading, QUESTIONS[heading].answer(records[study.name], options.output))
         for heading, study in questions.items()
     ]
-    source = f"the {len(digits):,} images " + (
-        "that come with evertree" if options.mnist is None else "of the given file"
-    )
+    kind = "given by --mnist" if options.mnist is not None else "that come with evertree, for all repetitions"
+    source = f"the {len(digits):,} images {kind}"
     report = options.output / "report.md"
-    report.write_text(page.write(results, _command_line(options), source, answers), encoding="utf-8")
-    console.print(f"The page: {report}", highlight=False)
+    write_text(report, page.write(results, _command_line(options), source, answers))
+    console.print(f"The page: {report}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _require_extras(options: Options) -> None:
@@ -96,13 +96,15 @@ def _run_all(
     )
     with Progress(*columns, console=console) as progress:
         for study in studies:
+            if not console.is_terminal:  # where a bar shows only when it has ended
+                console.print(f"{study.title}: {len(study.cases):,} cases", highlight=False)
             runner.run(study, settings, records[study.name], n_jobs, progress)
 
 
 def _command_line(options: Options) -> str:
     words = ["evertree", "reproduce", "--repetitions", str(options.repetitions), "--seed", str(options.seed)]
     if options.mnist is not None:
-        words += ["--mnist", options.mnist.name]
+        words += ["--mnist", str(options.mnist)]
     if options.extended:
         words.append("--extended")
     return shlex.join(words)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import math
+import zipfile
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -18,6 +21,9 @@ from evertree.errors import DataError, ParameterError
 N_DIGITS = 10
 _N_PIXELS = 784
 
+#: Images of each digit that the experiments need.
+FEWEST = 200
+
 #: Names of images and digits in files of the whole set: ours, scikit-learn's habit, and Keras's two parts.
 _NAMES = [[("images", "digits")], [("X", "y")], [("x_train", "y_train"), ("x_test", "y_test")]]
 
@@ -26,7 +32,6 @@ _IDX_PARTS = [
     ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 ]
-_IDX_HEADERS = (16, 8)
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,11 @@ class Mnist:
         """The same for the same images in the same order."""
         return hashlib.sha256(self.images.tobytes() + self.digits.tobytes()).hexdigest()
 
-    def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """`n` images, equally many of each digit, in random order; pixels between 0 and 1."""
-        rows = [
-            rng.choice(np.flatnonzero(self.digits == digit), n // N_DIGITS, replace=False) for digit in range(N_DIGITS)
-        ]
-        return self.images[rng.permutation(np.concatenate(rows))] / 255.0
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """`n` images with pixels between 0 and 1 and their digits, equally many of each, in random order."""
+        of_digit = [np.flatnonzero(self.digits == digit) for digit in range(N_DIGITS)]
+        rows = rng.permutation(np.concatenate([rng.choice(found, n // N_DIGITS, replace=False) for found in of_digit]))
+        return self.images[rows] / 255.0, self.digits[rows].astype(np.int64)
 
 
 @cache
@@ -68,12 +72,14 @@ def load(path: Path | None = None) -> Mnist:
 def _from_npz(path: Path) -> Mnist:
     try:
         with np.load(path, allow_pickle=False) as file:
-            for parts in _NAMES:
-                if all(name in file for part in parts for name in part):
-                    return _joined([(file[images], file[digits]) for images, digits in parts], path)
+            wanted = {name for parts in _NAMES for part in parts for name in part}
+            arrays = {name: file[name] for name in file.files if name in wanted}
             found = ", ".join(file.files)
-    except (ValueError, OSError, EOFError) as error:
-        raise DataError(f"--mnist must be an .npz file or a folder; {path} cannot be read: {error}") from None
+    except (ValueError, TypeError, AttributeError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"--mnist must be an .npz file, or a folder; {path} cannot be read: {error}") from None
+    for parts in _NAMES:
+        if all(name in arrays for part in parts for name in part):
+            return _joined([(arrays[images], arrays[digits]) for images, digits in parts], path)
     raise DataError(
         f"{path} must hold arrays named images and digits, X and y, or x_train, y_train, x_test and y_test; it has "
         f"{found}"
@@ -81,33 +87,51 @@ def _from_npz(path: Path) -> Mnist:
 
 
 def _from_idx(folder: Path) -> Mnist:
-    """Read the files of the original distribution: a header of whole numbers, and then bytes."""
-    parts = []
-    for names in _IDX_PARTS:
-        images, digits = (
-            np.frombuffer(_content(folder, name)[header:], np.uint8)
-            for name, header in zip(names, _IDX_HEADERS, strict=True)
-        )
-        if images.size != _N_PIXELS * digits.size:
-            raise DataError(f"{names[0]} and {names[1]} in {folder} do not belong together, or one is cut short")
-        parts.append((images, digits))
-    return _joined(parts, folder)
+    """Read the files of the original distribution."""
+    return _joined([(_idx(folder, images), _idx(folder, digits)) for images, digits in _IDX_PARTS], folder)
+
+
+def _idx(folder: Path, name: str) -> NDArray[np.uint8]:
+    """An array of the IDX format: two zeros, 8 for bytes, the number of axes, how long each is, and the bytes."""
+    content = _content(folder, name)
+    n_axes = content[3] if content[:3] == b"\0\0\x08" else 0
+    shape = tuple(np.frombuffer(content[4 : 4 + 4 * n_axes], ">u4").tolist())
+    values = np.frombuffer(content[4 + 4 * n_axes :], np.uint8)
+    if n_axes == 0 or len(shape) != n_axes or values.size != math.prod(shape):
+        raise DataError(f"{folder / name} is damaged, or no file of MNIST")
+    return values.reshape(shape)
 
 
 def _content(folder: Path, name: str) -> bytes:
     if (folder / name).is_file():
         return (folder / name).read_bytes()
-    if (folder / f"{name}.gz").is_file():
-        return gzip.decompress((folder / f"{name}.gz").read_bytes())
-    raise ParameterError(f"{folder} must hold the four files of MNIST; {name} (or {name}.gz) is missing")
+    packed = folder / f"{name}.gz"
+    if not packed.is_file():
+        raise ParameterError(f"{folder} must hold the four files of MNIST; {name} (or {name}.gz) is missing")
+    try:
+        return gzip.decompress(packed.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{packed} is damaged: {error}") from None
 
 
 def _joined(parts: list[tuple[NDArray[Any], NDArray[Any]]], path: Path) -> Mnist:
-    images = np.concatenate([np.asarray(images).reshape(-1, _N_PIXELS) for images, _ in parts])
-    digits = np.concatenate([digits for _, digits in parts])
-    if images.dtype != np.uint8 or len(images) != len(digits):
-        raise DataError(f"{path} must hold an image of 784 pixels as uint8 for each digit; it does not")
-    counts = np.bincount(digits, minlength=N_DIGITS)
-    if len(counts) != N_DIGITS or counts.min() < N_DIGITS:
-        raise DataError(f"{path} must hold at least 10 images of each digit; the counts are {counts.tolist()}")
-    return Mnist(images, digits.astype(np.uint8))
+    """All parts in one, if they are images of digits, and enough of each for every experiment."""
+    images = [_whole_numbers(images, 255, path) for images, _ in parts]
+    digits = [_whole_numbers(digits, N_DIGITS - 1, path) for _, digits in parts]
+    for some, their_digits in zip(images, digits, strict=True):
+        if some.size != _N_PIXELS * len(their_digits) or their_digits.ndim != 1:
+            raise DataError(
+                f"{path} must hold an image of 784 pixels for each digit; the shapes are {some.shape} and "
+                f"{their_digits.shape}"
+            )
+    all_digits = np.concatenate(digits)
+    counts = np.bincount(all_digits, minlength=N_DIGITS)
+    if counts.min() < FEWEST:
+        raise DataError(f"{path} must hold at least {FEWEST} images of each digit; the counts are {counts.tolist()}")
+    return Mnist(np.concatenate([some.reshape(-1, _N_PIXELS) for some in images]), all_digits)
+
+
+def _whole_numbers(values: NDArray[Any], most: int, path: Path) -> NDArray[np.uint8]:
+    if values.dtype.kind not in "uif" or not bool(np.all((values >= 0) & (values <= most) & (values % 1 == 0))):
+        raise DataError(f"{path} must hold pixels from 0 to 255 and digits from 0 to 9, as whole numbers")
+    return values.astype(np.uint8)

@@ -13,8 +13,10 @@ INTRODUCTION = """\
 The experiments of O. Arslan and D. E. Koditschek, *Anytime Hierarchical Clustering* (2014, arXiv:1404.3439),
 section 5: batch clustering (HAC), anytime clustering from a random tree (AHC) and incremental clustering (IHC), with
 five linkages on Euclidean distances. An iteration is a move; for IHC, all moves over the insertion of all points are
-counted. The initial trees are drawn uniformly from all hierarchies. The correlation is the paper's, which counts the
-zero diagonal; the induced dissimilarity of a Ward tree is that of average linkage, as in the paper."""
+counted. The initial trees are drawn uniformly from all hierarchies. AHC mends the check that came last; the paper
+leaves the order open, and [it matters](#how-much-does-the-order-of-moves-matter). The correlation is the paper's
+everywhere on this page: it counts the zero diagonal, and the induced dissimilarity of a Ward tree is the average
+linkage between the parts of each cluster."""
 
 
 def write(results: Results, command: str, mnist_source: str, answers: Iterable[tuple[str, str]]) -> str:

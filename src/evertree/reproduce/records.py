@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ class Records:
     def __init__(self, folder: Path, study: Study) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / f"{study.name}.jsonl"
+        self._n_columns = len(study.columns)
         self._rows: dict[Case, list[Row]] = {}
         if self._path.exists():
             self._read()
@@ -33,11 +35,14 @@ class Records:
         try:
             for line in content[:whole].splitlines():
                 case, rows = json.loads(line)
-                self._rows[tuple(case)] = [tuple(row) for row in rows]
+                self._rows[tuple(case)] = [self._checked(row) for row in rows]
         except (ValueError, TypeError):
-            raise ParameterError(
-                f"--output must not hold damaged records; {self._path} is: remove it to run that part again"
-            ) from None
+            raise ParameterError(f"{self._path} is damaged: remove it to run that part again") from None
+
+    def _checked(self, row: Any) -> Row:
+        if len(row) != self._n_columns:
+            raise ValueError("a row of another study")
+        return tuple(row)
 
     def __contains__(self, case: Case) -> bool:
         return case in self._rows
@@ -47,22 +52,31 @@ class Records:
 
     def add(self, results: Iterable[tuple[Case, list[Row]]]) -> None:
         """Keep the rows of some cases; they are on disk when this returns."""
-        with self._path.open("ab") as file:
-            for case, rows in results:
-                file.write(json.dumps([case, rows]).encode() + b"\n")
-                self._rows[case] = rows
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self._path.open("ab") as file:
+                for case, rows in results:
+                    file.write(json.dumps([case, rows]).encode() + b"\n")
+                    self._rows[case] = rows
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:  # which names no file where the disk is full
+            raise OSError(error.errno, error.strerror, str(self._path)) from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, all of it or nothing."""
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text(text, encoding="utf-8", newline="")
+    partial.replace(path)
 
 
 def write_csv(path: Path, columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Write a table, all of it or nothing."""
-    partial = path.with_suffix(".partial")
-    with partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
-    partial.replace(path)
+    """Write a table."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    write_text(path, text.getvalue())
 
 
 def write_table(path: Path, study: Study, records: Records) -> None:
@@ -72,23 +86,19 @@ def write_table(path: Path, study: Study, records: Records) -> None:
 
 
 def check_settings(folder: Path, wanted: dict[str, Any]) -> None:
-    """Refuse to add to records that were made with other settings."""
+    """Refuse to add to records that were made with other settings; `wanted` are these, by what they are called."""
     path = folder / "settings.json"
+    advice = f"choose another --output, or remove {folder} to run everything again"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(wanted, indent=2) + "\n")
+        if any(folder.iterdir()):
+            raise ParameterError(f"{folder} holds records, but not the settings that they were made with: {advice}")
+        write_text(path, json.dumps(wanted, indent=2) + "\n")
         return
     try:
-        found = json.loads(path.read_text())
-        differing = [
-            f"{name} was {found.get(name)!r} and is {value!r}"
-            for name, value in wanted.items()
-            if found.get(name) != value
-        ]
-    except (ValueError, AttributeError):
-        differing = [f"{path} is damaged"]
+        found = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        raise ParameterError(f"{path} is damaged: {advice}") from None
+    differing = [name for name, value in wanted.items() if found.get(name) != value]
     if differing:
-        raise ParameterError(
-            f"--output must be a new folder, or one made with the same settings; in {folder.parent} "
-            + ", ".join(differing)
-        )
+        raise ParameterError(f"{folder} holds records that were made with another {' and '.join(differing)}: {advice}")

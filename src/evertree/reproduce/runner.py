@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 
@@ -12,9 +14,6 @@ from rich.progress import Progress
 
 from evertree.reproduce.records import Records
 from evertree.reproduce.study import Case, Row, Settings, Study
-
-#: Cases that a process is given at once, at most; fewer where there are few, so that all processes have work.
-_AT_ONCE = 20
 
 Results = list[tuple[Case, list[Row]]]
 
@@ -25,9 +24,10 @@ def n_cores() -> int:
 
 
 def run(study: Study, settings: Settings, records: Records, n_jobs: int, progress: Progress) -> None:
-    """Run all cases that have no record yet. Ctrl-C loses those that are running, and no others."""
+    """Run all cases that have no record yet. Ctrl-C loses those that are being run."""
     missing = [case for case in study.cases if case not in records]
-    title = "Compiling kernels (kept on disk)" if missing else study.title
+    # The first case may have to compile kernels, which takes a minute, once.
+    title = "Compiling, or loading kernels" if missing else study.title
     bar = progress.add_task(title, total=len(study.cases), completed=len(study.cases) - len(missing))
     for results in _results(study, settings, missing, 1 if study.is_timed else n_jobs):
         records.add(results)
@@ -37,17 +37,15 @@ def run(study: Study, settings: Settings, records: Records, n_jobs: int, progres
 def _results(study: Study, settings: Settings, cases: list[Case], n_jobs: int) -> Iterator[Results]:
     if not cases:
         return
-    yield _run_some(
-        study.run, settings, cases[:1]
-    )  # here, so that kernels are compiled before other processes need them
-    size = max(1, min(_AT_ONCE, len(cases) // (4 * n_jobs)))
-    batches = [cases[start : start + size] for start in range(1, len(cases), size)]
+    yield _run_some(study.run, settings, cases[:1])  # here, so that other processes find most kernels compiled
+    batches = [cases[start : start + study.at_once] for start in range(1, len(cases), study.at_once)]
+    batches.reverse()  # the largest come last in most studies, and should not be started last
     if n_jobs == 1:
         for batch in batches:
             yield _run_some(study.run, settings, batch)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(n_jobs, context, _ignore_interrupt) as pool:
+    with ProcessPoolExecutor(n_jobs, context, _begin_worker) as pool:
         try:
             waiting: set[Future[Results]] = {pool.submit(_run_some, study.run, settings, batch) for batch in batches}
             while waiting:
@@ -65,6 +63,14 @@ def _run_some(run_one: Callable[[Settings, Case], list[Row]], settings: Settings
     return [(case, run_one(settings, case)) for case in cases]
 
 
-def _ignore_interrupt() -> None:
-    """Ctrl-C reaches all processes of a terminal: the first one decides."""
+def _begin_worker() -> None:
+    """Leave Ctrl-C, which reaches all processes of a terminal, to the first one; and end when it ends, however."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    first = multiprocessing.parent_process()
+    if first is not None:
+        threading.Thread(target=_end_after, args=(first.sentinel,), daemon=True).start()
+
+
+def _end_after(sentinel: int) -> None:
+    multiprocessing.connection.wait([sentinel])
+    os._exit(1)

@@ -44,10 +44,15 @@ def _ihc(X: NDArray[np.float64], linkage: str, seed: int) -> Hierarchy:  # noqa:
 METHODS: dict[str, Callable[[NDArray[np.float64], str, int], Hierarchy]] = {"HAC": _hac, "AHC": _ahc, "IHC": _ihc}
 
 
+def correlation(h: Hierarchy) -> float:
+    """The paper's cophenetic correlation (`eq.Cophenetic`): with the diagonal, and with heights as they are."""
+    return cophenetic_correlation(h, diagonal=True, monotone=False)
+
+
 def draw(settings: Settings, data: str, n: int, repetition: int) -> tuple[NDArray[np.float64], int]:
     """Points in random order, and the seed of the random tree that they are paired with."""
     rng = settings.rng("section5", data, n, repetition)
-    X = rng.random((n, 2)) if data == "uniform" else mnist.load(settings.mnist).sample(n, rng)
+    X = rng.random((n, 2)) if data == "uniform" else mnist.load(settings.mnist).sample(n, rng)[0]
     return X, int(rng.integers(2**31))
 
 
@@ -59,7 +64,7 @@ def run_pairing(settings: Settings, case: Case) -> list[Row]:
     for linkage in LINKAGES:
         for name, method in METHODS.items():
             h = method(X, linkage, seed)
-            rows.append((linkage, name, h.n_moves, cophenetic_correlation(h, diagonal=True)))
+            rows.append((linkage, name, h.n_moves, correlation(h)))
     return rows
 
 
@@ -72,6 +77,7 @@ def study(repetitions: int) -> Study:
         columns=("linkage", "method", "moves", "correlation"),
         cases=[(data, n, repetition) for data in DATA for n in SIZES for repetition in range(repetitions)],
         run=run_pairing,
+        at_once=20,
     )
 
 

@@ -32,7 +32,8 @@ class Study:
     """An experiment.
 
     `run` is a function of a module, so that other processes find it. Its rows have the columns that follow those of the
-    case. Cases of a study that measures time are run one at a time, or they would slow each other down.
+    case. Cases of a study that measures time are run one at a time, or they would slow each other down. Otherwise a
+    process is given `at_once` cases; those of one that is stopped are lost.
     """
 
     name: str
@@ -42,3 +43,4 @@ class Study:
     cases: Sequence[Case]
     run: Callable[[Settings, Case], list[Row]]
     is_timed: bool = False
+    at_once: int = 1

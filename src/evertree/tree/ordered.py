@@ -8,7 +8,7 @@ from evertree import kernels
 from evertree.columns import NULL, PAUSE_AT, UNLIMITED, PairTree
 from evertree.tree.live import LiveTree
 
-#: The orders in which nodes that may violate homogeneity can be checked.
+#: The orders in which nodes that may violate homogeneity can be checked: their numbers in the kernel, in words.
 ORDERS = ("last in first out", "first in first out", "at random", "bottom up", "largest violation")
 
 
@@ -27,5 +27,4 @@ def homogenise_in_order(live: LiveTree, order: str, rng: np.random.Generator, ma
         state=np.zeros(kernels.ordered.N_QUEUE_STATE, np.int64),
         random=rng.integers(1, 2_000_000_000, size=2),
     )
-    code = getattr(kernels.ordered, order.replace(" ", "_").upper())
-    kernels.ordered.homogenise_in_order(live.tree, live.work, live.tag, queue, code, max_moves)
+    kernels.ordered.homogenise_in_order(live.tree, live.work, live.tag, queue, ORDERS.index(order), max_moves)

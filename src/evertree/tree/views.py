@@ -17,15 +17,19 @@ class Merges:
 
     nodes: NDArray[np.int32]  # all nodes, children first
     inner: NDArray[np.int32]  # the inner nodes in order of height
-    height: NDArray[np.float64]  # by node, in SciPy's units, monotone
+    height: NDArray[np.float64]  # by node, in SciPy's units
 
 
-def find_merges(live: LiveTree) -> Merges:
-    """Heights, made monotone by a running maximum, and the order of merges that they give. O(n m + n log n)."""
+def find_merges(live: LiveTree, monotone: bool = True) -> Merges:
+    """Heights, made monotone by a running maximum, and the order of merges that they give. O(n m + n log n).
+
+    Without that, children may come after parents.
+    """
     nodes = live.nodes()
     height = np.empty(live.tree.parent.size)
     height[nodes] = live.scheme.height(live.linkage_values(nodes))
-    kernels.heights.make_monotone(live.tree, nodes, height)
+    if monotone:
+        kernels.heights.make_monotone(live.tree, nodes, height)
     inner = nodes[nodes % 2 == 1]
     # Stable: at equal heights children stay before parents.
     return Merges(nodes, inner[np.argsort(height[inner], kind="stable")], height)
@@ -66,14 +70,14 @@ def _cut(live: LiveTree, leaves: NDArray[np.int32], merges: Merges, n_clusters: 
     return rank[inverse]
 
 
-def cophenetic(live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
+def cophenetic(live: LiveTree, leaves: NDArray[np.int32], monotone: bool) -> NDArray[np.float64]:
     """The height at which each pair of `leaves` meets, condensed (the matrix U of the paper's section 5.2).
 
     Ward's values and distances differ in their units, so for Ward the heights are those of average linkage on the
-    dissimilarities, as in the paper; made monotone like all heights. O(n²).
+    dissimilarities, as in the paper. O(n²).
     """
     n = leaves.size
-    merges = find_merges(live)
+    merges = find_merges(live, monotone)
     condensed = np.empty(n * (n - 1) // 2)
     if n < 2:
         return condensed
@@ -84,7 +88,8 @@ def cophenetic(live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.float64]
     if live.scheme.linkage.name == "ward":
         d = live.dissimilarities(leaves)
         kernels.ultrametric.average_heights(live.tree, merges.inner, first, stop, ordered, position, d, height)
-        kernels.heights.make_monotone(live.tree, merges.nodes, height)
+        if monotone:
+            kernels.heights.make_monotone(live.tree, merges.nodes, height)
     kernels.ultrametric.spread_heights(live.tree, merges.inner, first, stop, ordered, position, height, condensed)
     return condensed
 

@@ -74,49 +74,29 @@ def _moves(records: Records, linkage: str, metric: str, columns: int, method: st
 
 def answer(records: Records, folder: Path) -> str:
     """Fit the growth of each method, linkage and number of columns, and draw it."""
-    rows = []
-    exponents: dict[tuple[str, bool], list[float]] = {}
+    rows: list[tuple[object, ...]] = []
+    exponents: dict[tuple[str, str], list[float]] = {}
     for linkage, metric in (*BY_MEANS, *BY_PAIRS):
         sizes = _sizes(linkage, metric)
+        kind = "single linkage" if linkage == "single" else f"the other linkages up to {sizes[-1]:,} points"
         for columns in COLUMNS:
             for method in ("AHC", "IHC"):
                 moves = _moves(records, linkage, metric, columns, method)
                 law, line = fit_power_law(sizes, moves), fit_log_growth(sizes, moves)
-                exponents.setdefault((method, linkage == "single"), []).append(law.exponent)
+                if law is not None:
+                    exponents.setdefault((method, kind), []).append(law.exponent)
                 first, last = moves.mean(axis=1)[[0, -1]] / np.array(sizes)[[0, -1]]
-                fitted = f"{line.constant:.1f} {'+' if line.slope >= 0 else '−'} {abs(line.slope):.2f} log₂ n"
-                rows.append(
-                    (
-                        f"{linkage}, {metric}",
-                        columns,
-                        method,
-                        f"{first:.2f}",
-                        f"{last:.2f} ({sizes[-1]:,})",
-                        law,
-                        fitted,
-                        f"{line.explained:.3f}",
-                    )
-                )
+                each = (f"{first:.2f}", f"{last:.2f} ({sizes[-1]:,})")
+                rows.append((f"{linkage}, {metric}", columns, method, *each, law or "", line, f"{line.explained:.3f}"))
     _draw(records, folder / "growth.png")
-    headings = (
-        "linkage, metric",
-        "columns",
-        "method",
-        "moves a point, n = 100",
-        "at the largest n",
-        "exponent",
-        "moves a point, fitted",
-        "explained",
-    )
+    ranges = [
+        f"{min(found):.2f} to {max(found):.2f} for {method} with {kind}" for (method, kind), found in exponents.items()
+    ]
+    each = (f"moves a point, n = {LARGE[0]}", "at the largest n")
+    headings = ("linkage, metric", "columns", "method", *each, "exponent", "moves a point, fitted", "explained")
     return "\n\n".join(
         [
-            "The exponent of the number of moves is "
-            + ", ".join(
-                f"{min(found):.2f} to {max(found):.2f} for {method} with "
-                + ("single linkage" if is_single else "the other linkages")
-                for (method, is_single), found in sorted(exponents.items())
-            )
-            + ".",
+            f"The exponent of the number of moves is {', '.join(ranges)}.",
             EXPLANATION,
             table(headings, rows),
             image("growth.png", "Moves for each point against the number of points"),
