@@ -306,8 +306,8 @@ def dendrogram_purity(tree: Tree, labels: np.ndarray) -> float:
     return float(np.mean(shares)) if shares else 1.0
 
 
-def cophenetic(tree: Tree, zeta: Zeta) -> np.ndarray:
-    """U of section 5.2, with a running maximum of heights so that it is an ultrametric; a square matrix."""
+def cophenetic(tree: Tree, zeta: Zeta, monotone: bool = True) -> np.ndarray:
+    """U of section 5.2, a square matrix; with a running maximum of heights it is an ultrametric."""
     n = len(members(tree))
     u = np.zeros((n, n))
     height: dict[Tree, float] = {}
@@ -316,7 +316,7 @@ def cophenetic(tree: Tree, zeta: Zeta) -> np.ndarray:
             height[t] = 0.0
             continue
         a, b = t
-        height[t] = max(of(zeta, a, b), height[a], height[b])
+        height[t] = max(of(zeta, a, b), height[a], height[b]) if monotone else of(zeta, a, b)
         for i, j in itertools.product(members(a), members(b)):
             u[i, j] = u[j, i] = height[t]
     return u

@@ -136,6 +136,8 @@ def test_cophenetic_of_ward_has_heights_of_average_linkage(rng, weighted):
     for _ in range(2):
         expected = naive.cophenetic(nested(h), naive.average(square(pdist(x)), w))
         np.testing.assert_allclose(square(h.cophenetic()), expected, rtol=1e-12)
+        raw = naive.cophenetic(nested(h), naive.average(square(pdist(x)), w), monotone=False)
+        np.testing.assert_allclose(square(h.cophenetic(monotone=False)), raw, rtol=1e-12)
         h.refine()
 
 

@@ -71,7 +71,7 @@ def load(path: Path | None = None) -> Mnist:
 
 def _from_npz(path: Path) -> Mnist:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             wanted = {name for parts in _NAMES for part in parts for name in part}
             arrays = {name: file[name] for name in file.files if name in wanted}
             found = ", ".join(file.files)
