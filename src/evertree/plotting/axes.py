@@ -1,0 +1,26 @@
+"""The axes to draw on: those that were given, or a figure of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evertree.errors import ParameterError
+from evertree.extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def matplotlib(module: str) -> Any:
+    """A module of Matplotlib, or a word on how to get it."""
+    return require(f"matplotlib.{module}", "plot", "plot")
+
+
+def given_or_new(ax: Any, figsize: tuple[float, float]) -> Axes:
+    """`ax` if it is one, and the axes of a new figure of pyplot if it is None."""
+    if ax is None:
+        # Only figures that pyplot knows are shown by notebooks; constrained, so that long labels are not cut off.
+        return matplotlib("pyplot").subplots(figsize=figsize, layout="constrained")[1]
+    if not isinstance(ax, matplotlib("axes").Axes):
+        raise ParameterError(f"ax must be None or Axes of Matplotlib; it is {type(ax).__name__}")
+    return ax

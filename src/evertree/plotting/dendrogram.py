@@ -1,0 +1,258 @@
+"""`plot_dendrogram`: a linkage matrix as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.errors import DimensionError, InvalidKeyError, ParameterError
+from evertree.inputs import as_choice, as_whole_number
+from evertree.plotting.axes import given_or_new, matplotlib
+from evertree.plotting.layout import SPACING, Layout, as_linkage_matrix, lay_out
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Where the root is.
+ORIENTATIONS = ("top", "left")
+
+#: Colours of clusters 0, 1, …, and again: Paul Tol's "muted" scheme, which colour-blind people can tell apart, in an
+#: order in which dark and light ones alternate.
+PALETTE = ("#332288", "#CC6677", "#117733", "#88CCEE", "#882255", "#DDCC77", "#AA4499", "#44AA99", "#999933")
+
+#: Colours of links above the clusters, and of those among points that are in no cluster.
+LINK_COLOR = "#777777"
+NOISE_COLOR = "#CCCCCC"
+
+#: The label of points that are in no cluster.
+_NOISE = -1
+
+#: Characters of a key that are shown.
+_MAX_CHARACTERS = 20
+
+#: How opaque the triangles of clusters that are not taken apart are, and how much of their place they fill.
+_TRIANGLE_ALPHA = 0.3
+_TRIANGLE_SHARE = 0.7
+
+#: Heights up to this are drawn as if they were 0: Matplotlib has no limits so close together.
+_LOWEST_RANGE = 1e-280
+
+#: Sizes of figures in inches, and of letters in points. Below the size of level letters, labels stand upright.
+_INCHES_PER_LABEL = 0.17
+_MAX_INCHES = 14.0
+_SMALLEST_LETTERS = 4.0
+_SMALLEST_LEVEL_LETTERS = 8.0
+
+
+def plot_dendrogram(
+    Z: Any,
+    keys: Sequence[Hashable],
+    *,
+    labels: Any = None,
+    n_shown: int | None = 50,
+    orientation: str = "top",
+    leaf_labels: Mapping[Any, str] | Callable[[Any], str] | None = None,
+    max_leaf_labels: int = 60,
+    ax: Axes | None = None,
+    color: Any = None,
+    title: str | None = None,
+    ylabel: str | None = "height",
+) -> Axes:
+    """Draw a dendrogram, or the top of a large one.
+
+    A cluster that is not taken apart is a triangle, as high as the cluster, with the number of its points below.
+
+    Parameters
+    ----------
+    Z : array-like of shape (n - 1, 4)
+        A linkage matrix, finite and monotone.
+    keys : sequence of n keys
+        Leaf i is ``keys[i]``.
+    labels : array-like of n int, optional
+        The cluster of each leaf, -1 for none. A link has the colour of the cluster that all points below it are in; the
+        colours repeat after nine clusters. Links above the clusters are grey, those among points in no cluster light
+        grey. A cluster of one point has no links, and so no colour.
+    n_shown : int or None, default 50
+        How many clusters or leaves to show at the bottom: those that the last ``n_shown - 1`` merges leave. None shows
+        every leaf.
+    orientation : {"top", "left"}, default "top"
+        Where the root is. On the left, the leaves are listed from top to bottom with their labels at the right, which
+        leaves more room for long ones.
+    leaf_labels : mapping or callable, optional
+        From a key to the text shown for it, in full; where a mapping has none, the key is shown. By default
+        ``str(key)``, up to 20 characters.
+    max_leaf_labels : int, default 60
+        With more than these at the bottom, none is labelled.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. By default a new figure is made with ``matplotlib.pyplot.subplots``, so that a notebook shows it
+        and ``matplotlib.pyplot.close`` frees it.
+    color : color, optional
+        Instead of grey, for the links that have no colour of a cluster: without `labels` these are all.
+    title : str, optional
+        The title of the axes.
+    ylabel : str or None, default "height"
+        The name of the axis of heights, for either orientation.
+
+    Returns
+    -------
+    ax : matplotlib.axes.Axes
+
+    Raises
+    ------
+    MissingExtraError
+        Without Matplotlib.
+    ParameterError, DimensionError, InvalidKeyError
+        For an option that makes no sense, or keys or labels that are not one for each leaf.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from evertree.plotting import plot_dendrogram
+    >>> Z = [[0, 2, 1.0, 2], [1, 3, 2.0, 2], [4, 5, 6.0, 4]]
+    >>> ax = plot_dendrogram(Z, ["ant", "bee", "ape", "wasp"], labels=[0, 1, 0, 1], ax=Figure().subplots())
+    >>> [text.get_text() for text in ax.get_xticklabels()]
+    ['ant', 'ape', 'bee', 'wasp']
+    """
+    matrix = as_linkage_matrix(Z)
+    as_choice("orientation", orientation, ORIENTATIONS)
+    as_whole_number("max_leaf_labels", max_leaf_labels)
+    # Matrices of no leaf and of one leaf are the same.
+    if len(matrix) + 1 != len(keys) and (len(matrix) or len(keys)):
+        raise InvalidKeyError(f"keys must be {len(matrix) + 1}, one for each leaf of Z; they are {len(keys)}")
+    clusters = None if labels is None else _as_labels(labels, len(keys))
+    text_of = _texts(leaf_labels)
+    if color is not None and not matplotlib("colors").is_color_like(color):
+        raise ParameterError(f"color must be a color of Matplotlib; it is {color!r}")
+    layout = lay_out(matrix, n_shown)
+    n_bottom = layout.bottom_node.size if len(keys) else 0
+    texts = []
+    if 0 < n_bottom <= max_leaf_labels:
+        bottom = zip(layout.bottom_node.tolist(), layout.bottom_size.tolist(), strict=True)
+        texts = [text_of(keys[u]) if u < len(keys) else f"({size:,})" for u, size in bottom]
+
+    # Everything that can be refused was looked at, so that no empty figure is left behind.
+    ax = given_or_new(ax, _figsize(len(texts), orientation))
+    colors = _node_colors(matrix, clusters, LINK_COLOR if color is None else color)
+    ax.add_collection(_lines(layout, colors, orientation), autolim=False)
+    _arrange(ax, layout, n_bottom, orientation)
+    if texts:
+        _label_bottom(ax, layout.bottom_x, texts, orientation)
+    if title is not None:
+        ax.set_title(title)
+    if ylabel is not None:
+        (ax.set_ylabel if orientation == "top" else ax.set_xlabel)(ylabel)
+    return ax
+
+
+def _as_labels(labels: Any, n: int) -> NDArray[np.intp]:
+    clusters = np.asarray(labels)
+    if clusters.shape != (n,):
+        raise DimensionError(f"labels must have shape ({n},), one for each leaf; they have {clusters.shape}")
+    if clusters.size and clusters.dtype.kind not in "iu":
+        raise ParameterError(f"labels must be integers, -1 for no cluster; they are of type {clusters.dtype}")
+    return clusters.astype(np.intp)
+
+
+def _texts(leaf_labels: Any) -> Callable[[Any], str]:
+    """The function from a key to its text, without line breaks, because labels stand side by side."""
+    if leaf_labels is None:
+        return _shortened
+    if isinstance(leaf_labels, Mapping):
+        return lambda key: _one_line(leaf_labels[key]) if key in leaf_labels else _shortened(key)
+    if callable(leaf_labels):
+        return lambda key: _one_line(leaf_labels(key))
+    raise ParameterError(f"leaf_labels must be a mapping or a function of a key; it is {type(leaf_labels).__name__}")
+
+
+def _one_line(text: Any) -> str:
+    return " ".join(str(text).split())
+
+
+def _shortened(key: Any) -> str:
+    text = _one_line(key)
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1].rstrip() + "…"
+
+
+def _figsize(n_labels: int, orientation: str) -> tuple[float, float]:
+    along = _INCHES_PER_LABEL * n_labels + 1
+    return (min(max(along, 7), _MAX_INCHES), 4.8) if orientation == "top" else (7, min(max(along, 3.2), _MAX_INCHES))
+
+
+def _node_colors(Z: NDArray[np.float64], clusters: NDArray[np.intp] | None, above: Any) -> NDArray[np.float64]:
+    """The colour of each node: of the cluster that all its leaves are in, `above` if there is none."""
+    to_rgba_array = matplotlib("colors").to_rgba_array
+    n = len(Z) + 1
+    if clusters is None or clusters.size == 0:
+        return np.broadcast_to(to_rgba_array([above]), (2 * n - 1, 4))
+    names, ranks = np.unique(clusters, return_inverse=True)
+    cycle = [NOISE_COLOR if name == _NOISE else PALETTE[name % len(PALETTE)] for name in names.tolist()]
+    # A node of several clusters has rank -1, which finds the colour at the end.
+    rank = [*ranks.tolist(), *[-1] * (n - 1)]
+    for u, (left, right) in enumerate(Z[:, :2].astype(np.intp).tolist(), n):
+        rank[u] = rank[left] if rank[left] == rank[right] else -1
+    return to_rgba_array([*cycle, above])[rank]
+
+
+def _lines(layout: Layout, colors: NDArray[np.float64], orientation: str) -> Any:
+    """All links, then the triangles of the clusters that are not taken apart."""
+    n_links = layout.node.size
+    closed = np.flatnonzero(layout.bottom_size > 1)
+    x, top = layout.bottom_x[closed], layout.bottom_height[closed]
+    half, zero = np.full(closed.size, SPACING * _TRIANGLE_SHARE / 2), np.zeros(closed.size)
+    links = [
+        [layout.left_x, layout.left_x, layout.right_x, layout.right_x],
+        [layout.left_height, layout.height, layout.height, layout.right_height],
+    ]
+    triangles = [[x, x - half, x + half, x], [top, zero, zero, top]]
+    lines = np.concatenate([np.array(links).T, np.array(triangles).T])  # (lines, points, places and heights)
+
+    edge = colors[np.concatenate([layout.node, layout.bottom_node[closed]])]
+    face = edge.copy()
+    face[:n_links, 3] = 0
+    face[n_links:, 3] *= _TRIANGLE_ALPHA
+    return matplotlib("collections").LineCollection(
+        lines if orientation == "top" else lines[:, :, ::-1],
+        colors=edge,
+        facecolors=face,
+        linewidths=1.2 if n_links < 200 else 0.6,
+        joinstyle="round",
+        capstyle="round",
+    )
+
+
+def _arrange(ax: Axes, layout: Layout, n_bottom: int, orientation: str) -> None:
+    """Limits, and of the frame only the axis of heights."""
+    highest = max(float(layout.height.max(initial=0)), float(layout.bottom_height.max(initial=0)))
+    ceiling = 1.05 * highest if highest > _LOWEST_RANGE else 1.0
+    width = SPACING * max(n_bottom, 1)
+    if orientation == "top":
+        ax.set_xlim(0, width)
+        ax.set_ylim(0, ceiling)
+        ax.set_xticks([])
+    else:
+        ax.set_xlim(ceiling, 0)
+        ax.set_ylim(width, 0)
+        ax.set_yticks([])
+        ax.yaxis.tick_right()
+    for side in ("top", "right", "bottom", "left"):
+        ax.spines[side].set_visible(side == ("left" if orientation == "top" else "bottom"))
+    ax.tick_params(axis="x" if orientation == "top" else "y", length=0)
+
+
+def _label_bottom(ax: Axes, places: NDArray[np.float64], texts: list[str], orientation: str) -> None:
+    """The texts, in letters small enough not to overlap, and upright where they are too wide."""
+    axis, side = (ax.xaxis, 2) if orientation == "top" else (ax.yaxis, 3)
+    # Keys may hold dollar signs that are no mathematics.
+    axis.set_ticks(places, labels=texts, parse_math=False)
+    room = ax.get_position().bounds[side] * ax.figure.bbox.bounds[side] * 72 / ax.figure.dpi / len(texts)
+    # A letter is about 0.6 times as wide as the letters are high.
+    level_size = room / (0.6 * (max(map(len, texts)) + 0.5))
+    is_level = orientation == "top" and level_size >= _SMALLEST_LEVEL_LETTERS
+    size = level_size if is_level else max(0.85 * room, _SMALLEST_LETTERS)
+    for text in axis.get_ticklabels():
+        text.set_fontsize(min(text.get_fontsize(), size))
+        if orientation == "top" and not is_level:
+            text.set_rotation(90)
