@@ -234,14 +234,17 @@ def test_an_empty_hierarchy_says_so():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "n_clusters or height, one of the two"),
-        ({"n_clusters": 2, "height": 1.0}, "n_clusters or height, one of the two"),
+        ({}, "it got none of them"),
+        ({"n_clusters": 2, "height": 1.0}, "n_clusters or height, not both"),
         ({"n_clusters": 0}, "n_clusters must be an integer from 1 to 5; it is 0"),
         ({"n_clusters": 6}, "from 1 to 5; it is 6"),
         ({"n_clusters": 2.0}, "must be an integer"),
         ({"n_clusters": True}, "must be an integer"),
         ({"height": -1}, "height must be a non-negative number; it is -1"),
         ({"height": float("nan")}, "height must be"),
+        ({"height": True}, "height must be"),
+        ({"min_cluster_size": 0}, "min_cluster_size must be a positive integer; it is 0"),
+        ({"n_clusters": 4, "min_cluster_size": 2}, "n_clusters must be at most ., as many as have at least 2 points"),
     ],
 )
 def test_bad_cuts(rng, arguments, message):

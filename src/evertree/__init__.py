@@ -7,8 +7,9 @@ from evertree.batch import agglomerate
 from evertree.columns import NULL
 from evertree.errors import EvertreeError
 from evertree.hierarchy import Hierarchy, load
+from evertree.partition import Partition
 from evertree.refinement import Report
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["NULL", "EvertreeError", "Hierarchy", "Report", "agglomerate", "errors", "load", "quality"]
+__all__ = ["NULL", "EvertreeError", "Hierarchy", "Partition", "Report", "agglomerate", "errors", "load", "quality"]

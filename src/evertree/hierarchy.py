@@ -11,6 +11,7 @@ import numpy as np
 
 from evertree import refinement, saving
 from evertree.atomic import Uninterrupted, one_at_a_time
+from evertree.cutting import HierarchyCuts
 from evertree.errors import DimensionError, ParameterError
 from evertree.incoming import Progress, receive, receive_again, receive_changed
 from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_weights, as_whole_number, as_width
@@ -25,7 +26,7 @@ from evertree.workings import NONE, HierarchyWorkings, checked_progress
 _PART = 4_096
 
 
-class Hierarchy(HierarchyWorkings):
+class Hierarchy(HierarchyWorkings, HierarchyCuts):
     """A hierarchical clustering (a dendrogram) of points that come, go and change.
 
     The tree is valid at every moment. An edit costs microseconds, where a batch method would start again, and `refine`

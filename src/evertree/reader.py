@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.columns import NULL
-from evertree.errors import EmptyHierarchyError, ParameterError, UnknownNodeError
+from evertree.errors import EmptyHierarchyError, UnknownNodeError
 from evertree.keys import KeyTable
 from evertree.tree import LiveTree, views
 
@@ -220,6 +220,24 @@ class HierarchyReader:
         """
         return self._live.nodes()
 
+    def ancestors(self, key: Hashable) -> list[int]:
+        """The nodes above the leaf of a key, from its parent to the root: the clusters that it is in.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> [h.members(node) for node in h.ancestors(0)]
+        [[0, 2], [0, 1, 2]]
+        """
+        parent = self._live.tree.parent
+        found = []
+        u = int(parent[self.leaf(key)])
+        while u != NULL:
+            found.append(u)
+            u = int(parent[u])
+        return found
+
     def parent(self, node: int) -> int:
         """The parent of a node; -1 (``et.NULL``) for the root.
 
@@ -339,44 +357,6 @@ class HierarchyReader:
                [1.   , 3.   , 5.196, 3.   ]])
         """
         return views.linkage_matrix(self._live, self._keys.leaves())
-
-    def cut(self, n_clusters: int | None = None, height: float | None = None) -> NDArray[np.int64]:
-        """Cut the tree into `n_clusters` clusters, or at a height.
-
-        Parameters
-        ----------
-        n_clusters : int
-            From 1 to the number of points.
-        height : float
-            In SciPy's units, as in `linkage_matrix`.
-
-        Returns
-        -------
-        labels : ndarray of int
-            The cluster of each of ``keys()``: 0, 1, … by first appearance.
-
-        Examples
-        --------
-        >>> h = et.Hierarchy()
-        >>> keys = h.insert([[0.0], [5.0], [1.0]])
-        >>> h.cut(n_clusters=2)
-        array([0, 1, 0])
-        >>> h.cut(height=0.5)
-        array([0, 1, 2])
-        """
-        self._require_points("cut")
-        if (n_clusters is None) == (height is None):
-            raise ParameterError("cut takes n_clusters or height, one of the two")
-        leaves = self._keys.leaves()
-        if height is None:
-            if isinstance(n_clusters, bool) or not (
-                isinstance(n_clusters, numbers.Integral) and 1 <= n_clusters <= len(self)
-            ):
-                raise ParameterError(f"n_clusters must be an integer from 1 to {len(self)}; it is {n_clusters!r}")
-            return views.cut_into(self._live, leaves, int(n_clusters))
-        if not (isinstance(height, numbers.Real) and height >= 0):
-            raise ParameterError(f"height must be a non-negative number; it is {height!r}")
-        return views.cut_at_height(self._live, leaves, float(height))
 
     def cophenetic(self, monotone: bool = True) -> NDArray[np.float64]:
         """The induced ultrametric: the height at which each pair of points meets, condensed. O(n²).

@@ -7,6 +7,15 @@ from evertree.kernels.compile import kernel
 
 
 @kernel
+def split_above(tree, nodes, is_split):
+    """Note that every node above one that is divided is divided too. O(n). `nodes` are all nodes, children first."""
+    for u in nodes:
+        p = tree.parent[u]
+        if is_split[u] and p != NULL:
+            is_split[p] = True
+
+
+@kernel
 def find_clusters(tree, nodes, is_split, cluster):
     """Fill ``cluster[u]`` with the topmost node above u that no split divides. O(n).
 

@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
+from evertree.errors import ParameterError
 from evertree.tree.live import LiveTree
+
+#: The label of a point that is in no cluster.
+NOISE = -1
 
 
 @dataclass(frozen=True)
@@ -47,27 +51,51 @@ def linkage_matrix(live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.floa
     return np.column_stack([pairs, merges.height[inner], stop[inner] - first[inner]]).astype(np.float64)
 
 
-def cut_at_height(live: LiveTree, leaves: NDArray[np.int32], height: float) -> NDArray[np.int64]:
-    """The cluster of each of `leaves`, where clusters are the highest nodes up to a height."""
+def cut(
+    live: LiveTree, leaves: NDArray[np.int32], n_clusters: int | None, height: float | None, min_size: int
+) -> NDArray[np.int64]:
+    """The cluster of each of `leaves`, numbered by first appearance; NOISE for leaves in none.
+
+    The highest merges are undone until there are `n_clusters` clusters, or all above a height, or all, where neither is
+    given. Only merges of two clusters of at least `min_size` points each count: what is smaller falls off as noise,
+    where a merge below it counts.
+    """
     merges = find_merges(live)
-    return _cut(live, leaves, merges, 1 + int(np.count_nonzero(merges.height[merges.inner] > height)))
-
-
-def cut_into(live: LiveTree, leaves: NDArray[np.int32], n_clusters: int) -> NDArray[np.int64]:
-    """The cluster of each of `leaves`, where the highest merges are undone until there are so many."""
-    return _cut(live, leaves, find_merges(live), n_clusters)
-
-
-def _cut(live: LiveTree, leaves: NDArray[np.int32], merges: Merges, n_clusters: int) -> NDArray[np.int64]:
-    """Clusters numbered by first appearance."""
+    _, first, stop = _spans(live, merges.nodes)
+    count = stop - first
+    candidates = merges.inner
+    if min_size > 1:
+        left, right = live.tree.left[candidates], live.tree.right[candidates]
+        candidates = candidates[np.minimum(count[left], count[right]) >= min_size]
+    if n_clusters is not None:
+        n_splits = n_clusters - 1
+        if n_splits > candidates.size:
+            raise ParameterError(
+                f"n_clusters must be at most {candidates.size + 1}, as many as have at least {min_size} points each; "
+                f"it is {n_clusters}"
+            )
+    elif height is not None:
+        n_splits = int(np.count_nonzero(merges.height[candidates] > height))
+    else:
+        n_splits = candidates.size
     is_split = np.zeros(live.tree.parent.size, np.bool_)
-    is_split[merges.inner[leaves.size - n_clusters :]] = True
+    is_split[candidates[candidates.size - n_splits :]] = True
     cluster = np.empty(live.tree.parent.size, np.int32)
+    if min_size > 1:
+        kernels.cut.split_above(live.tree, merges.nodes, is_split)
     kernels.cut.find_clusters(live.tree, merges.nodes, is_split, cluster)
-    _, first_seen, inverse = np.unique(cluster[leaves], return_index=True, return_inverse=True)
+    found = cluster[leaves]
+    return _numbered(found, count[found] < min_size)
+
+
+def _numbered(cluster: NDArray[np.int32], is_noise: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Clusters numbered by first appearance, without those that are noise."""
+    labels = np.full(cluster.size, NOISE, np.int64)
+    _, first_seen, inverse = np.unique(cluster[~is_noise], return_index=True, return_inverse=True)
     rank = np.empty(first_seen.size, np.int64)
     rank[np.argsort(first_seen)] = np.arange(first_seen.size)
-    return rank[inverse]
+    labels[~is_noise] = rank[inverse]
+    return labels
 
 
 def cophenetic(live: LiveTree, leaves: NDArray[np.int32], monotone: bool) -> NDArray[np.float64]:
