@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from evertree import errors, quality
 from evertree.batch import agglomerate
 from evertree.columns import NULL
 from evertree.errors import EvertreeError
 from evertree.hierarchy import Hierarchy, load
+from evertree.locating import Location
 from evertree.partition import Partition
 from evertree.refinement import Report
 
+if TYPE_CHECKING:
+    from evertree.estimators import AnytimeClustering
+
 __version__ = "0.1.0.dev0"
 
-__all__ = ["NULL", "EvertreeError", "Hierarchy", "Partition", "Report", "agglomerate", "errors", "load", "quality"]
+__all__ = [
+    "NULL",
+    "AnytimeClustering",
+    "EvertreeError",
+    "Hierarchy",
+    "Location",
+    "Partition",
+    "Report",
+    "agglomerate",
+    "errors",
+    "load",
+    "quality",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs an extra is imported when it is used."""
+    if name == "AnytimeClustering":
+        from evertree.estimators import AnytimeClustering
+
+        return AnytimeClustering
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

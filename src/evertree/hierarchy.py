@@ -13,20 +13,23 @@ from evertree import refinement, saving
 from evertree.atomic import Uninterrupted, one_at_a_time
 from evertree.cutting import HierarchyCuts
 from evertree.errors import DimensionError, ParameterError
+from evertree.exports import HierarchyExports
 from evertree.incoming import Progress, receive, receive_again, receive_changed
 from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_weights, as_whole_number, as_width
 from evertree.keys import KeyTable
+from evertree.locating import HierarchyLocator
 from evertree.refinement import Report
 from evertree.scheme import DISSIMILARITIES, Scheme
-from evertree.tree import Aim, LiveTree, new_tree, starting
+from evertree.starts import HierarchyStarts
+from evertree.tree import Aim, LiveTree, new_tree
 from evertree.tree.by_means import REORDER_SHARE
-from evertree.workings import NONE, HierarchyWorkings, checked_progress
+from evertree.workings import NONE, checked_progress
 
 #: Points that are inserted between two looks at whether Ctrl-C has come.
 _PART = 4_096
 
 
-class Hierarchy(HierarchyWorkings, HierarchyCuts):
+class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyLocator, HierarchyExports):
     """A hierarchical clustering (a dendrogram) of points that come, go and change.
 
     The tree is valid at every moment. An edit costs microseconds, where a batch method would start again, and `refine`
@@ -108,79 +111,6 @@ class Hierarchy(HierarchyWorkings, HierarchyCuts):
         self._n_edits = 0
         self._keys = KeyTable()
         self._live = new_tree(Scheme(linkage, metric, metric_params), aim, None, np.dtype(np.float64))
-
-    @classmethod
-    def random(
-        cls,
-        X: Any,
-        linkage: str = "ward",
-        metric: str | Callable[..., Any] = "euclidean",
-        *,
-        keys: Any = None,
-        sample_weight: Any = None,
-        **options: Any,
-    ) -> Hierarchy:
-        """A hierarchy drawn uniformly from all binary hierarchies over the points. It is not refined.
-
-        The first edit makes all moves that are wanted; call `refine` before, to control the time.
-
-        Parameters
-        ----------
-        X, keys, sample_weight
-            As for `insert`.
-        linkage, metric, **options
-            As for `Hierarchy`; ``seed`` decides what is drawn.
-
-        Examples
-        --------
-        >>> X = np.random.default_rng(0).normal(size=(100, 2))
-        >>> h = et.Hierarchy.random(X, seed=1)
-        >>> h.is_monotone()
-        False
-        >>> h.refine().stable
-        True
-        """
-        h = cls(linkage, metric, **options)
-        leaves, _ = h._begin(X, keys, sample_weight)
-        starting.shape_at_random(h._live, leaves, h.seed)
-        h._live.rebuild()
-        return h
-
-    @classmethod
-    def from_linkage(
-        cls,
-        Z: Any,
-        X: Any,
-        linkage: str = "ward",
-        metric: str | Callable[..., Any] = "euclidean",
-        *,
-        keys: Any = None,
-        sample_weight: Any = None,
-        **options: Any,
-    ) -> Hierarchy:
-        """The tree of a SciPy linkage matrix, of any method, over its points. It is not refined.
-
-        The first edit makes all moves that are wanted; call `refine` before, to control the time.
-
-        Parameters
-        ----------
-        Z : array of shape (n - 1, 4)
-            Its heights are not used: they follow from the linkage and the points.
-        X, keys, sample_weight
-            As for `insert`: row i of `X` is leaf i of `Z`.
-        linkage, metric, **options
-            As for `Hierarchy`. They need not be those that `Z` was made with.
-
-        Examples
-        --------
-        >>> from scipy.cluster.hierarchy import linkage
-        >>> X = np.random.default_rng(0).normal(size=(100, 2))
-        >>> h = et.Hierarchy.from_linkage(linkage(X, "single"), X)
-        >>> h.refine().stable
-        True
-        """
-        h = cls(linkage, metric, **options)
-        return h._grown(X, keys, sample_weight, lambda *_: Z)
 
     @one_at_a_time
     def insert(

@@ -119,7 +119,7 @@ def as_weights(sample_weight: Any, count: int) -> NDArray[np.float64]:
     right = (weights >= 1 / LARGEST_WEIGHT) & (weights <= LARGEST_WEIGHT)
     if not right.all():
         raise WeightError(
-            f"sample_weight must be positive, from {1 / LARGEST_WEIGHT:.0e} to {LARGEST_WEIGHT:.0e}; "
+            f"sample_weight must be positive, not zero, from {1 / LARGEST_WEIGHT:.0e} to {LARGEST_WEIGHT:.0e}; "
             f"see {name_rows(np.flatnonzero(~right))}"
         )
     return weights

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import ParameterError
+from evertree.errors import ParameterError, UnknownKeyError
 from evertree.extras import require
 from evertree.tree.views import NOISE
 
@@ -68,6 +68,8 @@ class Partition:
         return iter(self.ids)
 
     def __getitem__(self, key: Hashable) -> int:
+        if key not in self._position:
+            raise UnknownKeyError(f"no point of this partition has the key {key!r}")
         return int(self.labels[self._position[key]])
 
     def __repr__(self) -> str:

@@ -230,13 +230,7 @@ class HierarchyReader:
         >>> [h.members(node) for node in h.ancestors(0)]
         [[0, 2], [0, 1, 2]]
         """
-        parent = self._live.tree.parent
-        found = []
-        u = int(parent[self.leaf(key)])
-        while u != NULL:
-            found.append(u)
-            u = int(parent[u])
-        return found
+        return self._above(self.leaf(key))
 
     def parent(self, node: int) -> int:
         """The parent of a node; -1 (``et.NULL``) for the root.
@@ -384,6 +378,16 @@ class HierarchyReader:
         array([4.5, 1. , 4.5])
         """
         return views.cophenetic(self._live, self._keys.leaves(), monotone)
+
+    def _above(self, node: int) -> list[int]:
+        """The nodes above one, up to the root."""
+        parent = self._live.tree.parent
+        found = []
+        u = int(parent[node])
+        while u != NULL:
+            found.append(u)
+            u = int(parent[u])
+        return found
 
     def _known_node(self, node: Any) -> int:
         if isinstance(node, numbers.Integral) and not isinstance(node, bool):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from evertree.tree.by_means import REORDER_SHARE
 #: Seconds that a call of the kernel may take, and seconds between two calls of a progress callback.
 _SLICE = 0.005
 _PROGRESS_EVERY = 0.1
+
+#: How much later, at least, each moment of the history is than the one before, and when the first is.
+_LATER = 1.2
+_FIRST_MOMENT = 0.001
 
 #: Seconds that must be left for each point, to number the nodes anew.
 _SECONDS_TO_REORDER = 1e-5
@@ -51,6 +55,8 @@ class Report:
     stable : bool
         Whether no blocking pair was found: by searches of the hierarchy's width, so that with ``search_width=None``
         there is none.
+    history : tuple of (seconds, quality, moves and grafts)
+        What they were at some moments since the beginning, ever fewer as time goes on; the last is the end.
     stopped_by : str or None
         ``"stable"``, ``"homogeneous"``, ``"moves"`` or ``"seconds"``; ``"guard"`` if rounding made the tree go round in
         circles, so that the tolerance had to be widened; None while the refinement is still going on.
@@ -77,6 +83,7 @@ class Report:
     checks: int
     searches: int
     dissimilarities: int
+    history: tuple[tuple[float, float, int], ...] = field(repr=False)
 
 
 class _Rate:
@@ -121,23 +128,30 @@ def run(
     moved, grafted = _Rate(), _Rate()
     n_steps = 1 if to_stable else 256  # in a slice; it adapts to the speed of the machine and the number of columns
 
+    history: list[tuple[float, float, int]] = []
+
+    def quality() -> float:
+        blocked = live.n_pending * moved.value + (live.n_due * grafted.value if to_stable else 0.0)
+        return 1.0 - min(blocked / max(2 * live.n_points - 1, 1), 1.0)
+
     def report(stopped_by: str | None) -> Report:
         done = _counts(live) - before
         is_done = live.n_pending == 0 and live.n_guarded == 0
-        n_nodes = max(2 * live.n_points - 1, 1)
-        blocked = live.n_pending * moved.value + (live.n_due * grafted.value if to_stable else 0.0)
+        seconds_taken = time.perf_counter() - start
+        moment = (seconds_taken, quality(), int(done[[_MOVES, _GRAFTS]].sum()))
         return Report(
             moves=int(done[_MOVES]),
             checks=int(done[_CHECKS]),
             grafts=int(done[_GRAFTS]),
             searches=int(done[_SEARCHES]),
             dissimilarities=int(done[_EVALUATED]),
-            seconds=time.perf_counter() - start,
+            seconds=seconds_taken,
             pending=live.n_pending,
             due=live.n_due if to_stable else 0,
-            quality=1.0 - min(blocked / n_nodes, 1.0),
+            quality=quality(),
             homogeneous=is_done and (not to_stable or live.scheme.linkage.strongly_reducible),
             stable=to_stable and is_done and live.n_due == 0,
+            history=(*history, moment),
             stopped_by="guard" if stopped_by == until and live.n_guarded else stopped_by,
         )
 
@@ -145,9 +159,10 @@ def run(
     while stopped_by is None:
         began = time.perf_counter()
         counts = _counts(live)
-        moves_left = UNLIMITED
-        if max_moves is not None:
-            moves_left = min(max_moves - int((counts - before)[[_MOVES, _GRAFTS]].sum()), UNLIMITED)
+        n_made = int((counts - before)[[_MOVES, _GRAFTS]].sum())
+        moves_left = UNLIMITED if max_moves is None else min(max_moves - n_made, UNLIMITED)
+        if not history or began - start >= _LATER * max(history[-1][0], _FIRST_MOMENT):
+            history.append((began - start, quality(), n_made))
         if live.n_pending == 0 and not (to_stable and live.n_due):
             stopped_by = until
         elif seconds is not None and began - start >= seconds:

@@ -114,6 +114,12 @@ class MeanLiveTree(LiveTree):
             return self._metric.row_params[0] * pdist(coordinates, "sqeuclidean")
         return pdist(coordinates, "euclidean")
 
+    def distances(self, leaf: int, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The dissimilarities between one leaf and others. O(n m)."""
+        difference = self.tree.mean[leaves].astype(np.float64) - self.tree.mean[leaf]
+        square = np.einsum("ij,ij->i", difference, difference)
+        return self._metric.row_params[0] * square if self._metric.is_squared else np.sqrt(square)
+
     def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """The linkage in coordinates between the children of each of `nodes`; 0 for a leaf."""
         return self.tree.height[nodes]

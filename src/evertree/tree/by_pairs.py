@@ -155,6 +155,18 @@ class PairLiveTree(LiveTree):
         kernels.pairs.fill_condensed(self._own_pairs(), np.ascontiguousarray(leaves >> 1), condensed)
         return condensed
 
+    def distances(self, leaf: int, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The dissimilarities between one leaf and others. O(n m)."""
+        pairs, out = self.tree.pairs, np.empty(leaves.size)
+        rows = np.ascontiguousarray(leaves >> 1)
+        kernels.pairs.fill_row(pairs.row, pairs.x, pairs.params, leaf >> 1, rows, out)
+        return out
+
+    def find_places(self, leaves: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """For each of some leaves that hang nowhere, beside which node it would be hung, and ζ between the two."""
+        self._never_pause()
+        return super().find_places(leaves)
+
     def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """The linkage between the children of each of `nodes`; 0 for a leaf."""
         return np.where(nodes % 2 == 1, self.tree.height[nodes], 0.0)

@@ -172,6 +172,10 @@ class LiveTree(ABC):
         """The dissimilarity of every pair of `leaves`, condensed. O(n²) in time and memory."""
 
     @abstractmethod
+    def distances(self, leaf: int, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The dissimilarities between one leaf and others. O(n m)."""
+
+    @abstractmethod
     def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """The linkage in coordinates between the children of each of `nodes`; 0 for a leaf."""
 
@@ -421,6 +425,15 @@ class LiveTree(ABC):
             self.release(leaves)
             raise
         return leaves
+
+    def find_places(self, leaves: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """For each of some leaves that hang nowhere, beside which node it would be hung, and ζ between the two."""
+        if self.aim.is_stable:
+            self.prepare_search()
+        place, value = np.empty(leaves.size, np.int32), np.empty(leaves.size)
+        is_stable = np.int64(self.aim.is_stable)
+        kernels.locate.find_places(self.tree, self.search, self.tag, leaves, is_stable, place, value)
+        return place, value
 
     def release(self, leaves: NDArray[np.int32]) -> None:
         """Give detached leaves back, for other points."""

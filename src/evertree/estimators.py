@@ -1,0 +1,255 @@
+"""`AnytimeClustering`: a live hierarchy with the interface of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.errors import ParameterError
+from evertree.extras import require
+from evertree.hierarchy import Hierarchy
+
+require("sklearn", "AnytimeClustering", "sklearn")
+
+from sklearn.base import BaseEstimator, ClusterMixin  # noqa: E402
+from sklearn.utils.validation import check_is_fitted, validate_data  # noqa: E402
+
+
+class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Hierarchical clustering that goes on: fit, add points with `partial_fit`, give it more time.
+
+    Parameters
+    ----------
+    n_clusters : int or None
+        How many clusters to cut the tree into; None if `distance_threshold` is given.
+    distance_threshold : float or None
+        The height at which to cut it instead, in SciPy's units. Then `n_clusters` must be None.
+    linkage, metric, metric_params, goal, search_width, seed
+        As for `Hierarchy`.
+    max_seconds : float or None
+        How long `fit` and `partial_fit` may refine after the points are inserted; None until the goal is reached. The
+        tree is valid whatever the time, and ``hierarchy_.refine()`` goes on.
+
+    Attributes
+    ----------
+    hierarchy_ : Hierarchy
+        The live tree, with keys 0, 1, … for the rows in the order in which they came. Edit it, and call `relabel`.
+    labels_ : ndarray of int
+        The cluster of each live point, in the order of ``hierarchy_.keys()``: of all points so far. After `fit` they
+        are 0, 1, … by first appearance; after `partial_fit` clusters keep the labels that they had, and new ones get
+        new labels.
+    partition_ : Partition
+        The same, by key; ``partition_.changes(earlier)`` says what became of each cluster.
+    n_clusters_ : int
+    linkage_matrix_ : ndarray of shape (n - 1, 4)
+        SciPy's.
+    children_ : ndarray of shape (n - 1, 2)
+        The clusters that each row merges, numbered as in ``linkage_matrix_``: scikit-learn's convention.
+    distances_ : ndarray of shape (n - 1,)
+        Their heights.
+    n_leaves_ : int
+    report_ : Report
+        What the last refinement did.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X was a data frame with names of columns.
+
+    Notes
+    -----
+    A weight w counts as w points for Ward and average linkage. Weights must be positive: a point that weighs nothing
+    has no place in a tree. So scikit-learn's check of equivalent weights
+    (``check_sample_weight_equivalence_on_dense_data``), which gives weights of zero, does not apply.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
+    >>> model = et.AnytimeClustering(n_clusters=2).fit(X)
+    >>> model.labels_
+    array([0, 0, 1])
+    >>> model.partial_fit([[9.0, 8.0]]).labels_
+    array([0, 0, 1, 1])
+    >>> model.predict([[8.0, 8.0]])
+    array([1])
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | None = 2,
+        *,
+        distance_threshold: float | None = None,
+        linkage: str = "ward",
+        metric: str | Callable[..., Any] = "euclidean",
+        metric_params: Mapping[str, Any] | None = None,
+        goal: str = "stable",
+        search_width: int | None = 4,
+        max_seconds: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.distance_threshold = distance_threshold
+        self.linkage = linkage
+        self.metric = metric
+        self.metric_params = metric_params
+        self.goal = goal
+        self.search_width = search_width
+        self.max_seconds = max_seconds
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+        """Cluster points from scratch.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_columns), data frame, square matrix of dissimilarities, or collection of objects
+            As for `Hierarchy.insert`.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+
+        Examples
+        --------
+        >>> et.AnytimeClustering(n_clusters=2).fit([[0.0], [1.0], [9.0]]).labels_
+        array([0, 0, 1])
+        """
+        X = self._checked(X, reset=True)
+        self.hierarchy_ = self._new_hierarchy()
+        self.hierarchy_.insert(X, sample_weight=sample_weight)
+        self._require_enough()
+        return self._finish(None)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+        """Add points to the tree. Until there are `n_clusters` points, each is a cluster.
+
+        Examples
+        --------
+        >>> model = et.AnytimeClustering(n_clusters=2)
+        >>> for batch in ([[0.0]], [[1.0], [9.0]]):
+        ...     model = model.partial_fit(batch)
+        >>> model.labels_
+        array([0, 0, 1])
+        """
+        is_first = not hasattr(self, "hierarchy_")
+        X = self._checked(X, reset=is_first)
+        if is_first:
+            self.hierarchy_ = self._new_hierarchy()
+        self.hierarchy_.insert(X, sample_weight=sample_weight)
+        return self._finish(None if is_first else self.partition_)
+
+    def relabel(self) -> Self:
+        """Cut the tree again, after points were removed, updated or inserted in ``hierarchy_``.
+
+        Examples
+        --------
+        >>> model = et.AnytimeClustering(n_clusters=2).fit([[0.0], [1.0], [9.0]])
+        >>> model.hierarchy_.remove([0])
+        >>> model.relabel().labels_
+        array([0, 1])
+        """
+        check_is_fitted(self, "hierarchy_")
+        return self._finish(self.partition_)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """The cluster of the nearest live point, for each of some points. The tree does not change. O(n m) for each.
+
+        ``hierarchy_.locate(X)`` says more: where each would go, at which height, and whether it is far from all.
+
+        Examples
+        --------
+        >>> model = et.AnytimeClustering(n_clusters=2).fit([[0.0], [1.0], [9.0]])
+        >>> model.predict([[2.0], [7.0]])
+        array([0, 1])
+        """
+        check_is_fitted(self, "hierarchy_")
+        X = self._checked(X, reset=False)
+        return np.array([self.partition_[place.nearest] for place in self.hierarchy_.locate(X)], np.int64)
+
+    @property
+    def linkage_matrix_(self) -> NDArray[np.float64]:
+        """SciPy's linkage matrix of the tree as it is now.
+
+        Examples
+        --------
+        >>> et.AnytimeClustering(n_clusters=2).fit([[0.0], [1.0], [9.0]]).linkage_matrix_.shape
+        (2, 4)
+        """
+        check_is_fitted(self, "hierarchy_")
+        return self.hierarchy_.linkage_matrix()
+
+    @property
+    def children_(self) -> NDArray[np.int64]:
+        """The two clusters of each merge.
+
+        Examples
+        --------
+        >>> et.AnytimeClustering(n_clusters=2).fit([[0.0], [1.0], [9.0]]).children_.tolist()
+        [[0, 1], [2, 3]]
+        """
+        return self.linkage_matrix_[:, :2].astype(np.int64)
+
+    @property
+    def distances_(self) -> NDArray[np.float64]:
+        """The height of each merge.
+
+        Examples
+        --------
+        >>> et.AnytimeClustering(linkage="single").fit([[0.0], [1.0], [9.0]]).distances_
+        array([1., 8.])
+        """
+        return self.linkage_matrix_[:, 2]
+
+    @property
+    def n_leaves_(self) -> int:
+        """The number of live points.
+
+        Examples
+        --------
+        >>> et.AnytimeClustering().fit([[0.0], [1.0], [9.0]]).n_leaves_
+        3
+        """
+        check_is_fitted(self, "hierarchy_")
+        return len(self.hierarchy_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
+        return tags
+
+    def _new_hierarchy(self) -> Hierarchy:
+        if (self.n_clusters is None) == (self.distance_threshold is None):
+            raise ParameterError(
+                "n_clusters or distance_threshold must be given, and the other one be None; they are "
+                f"{self.n_clusters!r} and {self.distance_threshold!r}"
+            )
+        return Hierarchy(
+            self.linkage,
+            self.metric,
+            metric_params=self.metric_params,
+            goal=self.goal,
+            search_width=self.search_width,
+            seed=self.seed,
+        )
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        """`X` as scikit-learn wants it checked; objects for a function that compares them are not."""
+        if callable(self.metric):
+            return X
+        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+
+    def _require_enough(self) -> None:
+        n = len(self.hierarchy_)
+        if self.n_clusters is not None and isinstance(self.n_clusters, int) and self.n_clusters > n:
+            raise ParameterError(f"n_clusters must be at most the number of points, {n}; it is {self.n_clusters}")
+
+    def _finish(self, earlier: Any) -> Self:
+        """Refine, and cut into clusters that keep the labels that they had."""
+        h = self.hierarchy_
+        self.report_ = h.refine(seconds=self.max_seconds)
+        n_clusters = self.n_clusters
+        if isinstance(n_clusters, int):
+            n_clusters = min(n_clusters, len(h))
+        self.partition_ = h.partition(n_clusters=n_clusters, height=self.distance_threshold, follow=earlier)
+        self.labels_ = self.partition_.labels
+        self.n_clusters_ = len(self.partition_)
+        return self

@@ -1,0 +1,121 @@
+"""Where points would go, without inserting them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+import evertree as et
+from evertree.errors import DimensionError, EmptyHierarchyError, NotFiniteError, ParameterError
+from helpers import ONE_OF_EACH
+
+GOALS = ["stable", "homogeneous"]
+
+
+def state(h):
+    """All that a reader must not change."""
+    return h.linkage_matrix().tolist(), h.keys(), h.n_moves, h.n_grafts, h.n_dissimilarities, h.n_bytes
+
+
+def check(h, x, place, distances):
+    """A place against the definition, and against a real insertion, where no move follows it."""
+    assert place.nearest == h.keys()[int(distances.argmin())]
+    assert place.distance == pytest.approx(distances.min())
+    assert list(place.path) == h.ancestors(h.members(place.beside)[0])[-len(place.path) :] or not place.path
+    inserted = h.copy()
+    inserted.insert([x], keys=["new"])
+    if inserted.n_moves == h.n_moves:
+        leaf = inserted.leaf("new")
+        assert inserted.members(inserted.sibling(leaf)) == h.members(place.beside)
+        assert inserted.height(inserted.parent(leaf)) == pytest.approx(place.height)
+        return 1
+    return 0
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)
+def test_a_place_is_where_insertion_goes(rng, linkage, metric, goal):
+    x, new = rng.normal(size=(40, 2)), 1.5 * rng.normal(size=(8, 2))
+    h = et.Hierarchy(linkage, metric, goal=goal)
+    h.insert(x)
+    before = state(h)
+    places = h.locate(new)
+    assert state(h) == before
+    h.validate()
+    distances = cdist(new, x, metric)
+    assert sum(check(h, point, place, row) for point, place, row in zip(new, places, distances, strict=True)) > 2
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("linkage", ["single", "complete", "average", "minimax"])
+def test_dissimilarities_and_functions_give_the_same(rng, linkage, goal):
+    x, new = rng.normal(size=(25, 2)), rng.normal(size=(4, 2))
+    by_vectors = et.Hierarchy(linkage, goal=goal)
+    by_matrix = et.Hierarchy(linkage, "precomputed", goal=goal)
+    by_function = et.Hierarchy(linkage, lambda a, b: float(cdist([a], [b])[0, 0]), goal=goal)
+    by_vectors.insert(x)
+    by_matrix.insert(cdist(x, x))
+    by_function.insert(list(x))
+    wanted = by_vectors.locate(new)
+    before = state(by_function)
+    for found in (by_matrix.locate(cdist(new, x)), by_function.locate(list(new))):
+        assert [place.nearest for place in found] == [place.nearest for place in wanted]
+        np.testing.assert_allclose([place.height for place in found], [place.height for place in wanted])
+    assert state(by_function) == before
+
+
+def test_each_point_is_alone(rng):
+    """The places of many are those of each."""
+    h = et.Hierarchy()
+    h.insert(rng.normal(size=(50, 3)))
+    new = rng.normal(size=(10, 3))
+    assert h.locate(new) == [h.locate([point])[0] for point in new]
+
+
+def test_points_that_are_there_find_themselves(rng):
+    x = rng.normal(size=(60, 3))
+    h = et.Hierarchy()
+    h.insert(x)
+    for key, place in enumerate(h.locate(x)):
+        assert place.nearest == key
+        assert place.distance == 0
+        assert place.height == 0
+        assert h.members(place.beside) == [key]
+
+
+def test_rejection():
+    h = et.Hierarchy("single")
+    h.insert([[0.0], [1.0], [5.0]])
+    near, far = h.locate([[5.5], [30.0]])
+    assert (near.rejected, far.rejected) == (False, True)
+    assert far.reason == "would join at 25, above the root, which is at 4"
+    assert near.reason == "would join at 0.5, not above the root, which is at 4"
+    assert h.locate([[5.5]], reject_above=0.4)[0].reason == "would join at 0.5, above 0.4"
+    assert not h.locate([[5.5]], reject_above=0.5)[0].rejected
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_small_trees(n):
+    h = et.Hierarchy()
+    h.insert(np.arange(float(n)).reshape(-1, 1))
+    (place,) = h.locate([[5.0]])
+    assert place.nearest == n - 1
+    assert h.locate(np.empty((0, 1))) == []
+
+
+def test_bad_input(rng):
+    with pytest.raises(EmptyHierarchyError, match="locate needs at least one point"):
+        et.Hierarchy().locate([[1.0]])
+    h = et.Hierarchy()
+    h.insert(rng.normal(size=(5, 2)))
+    with pytest.raises(DimensionError, match="2 columns"):
+        h.locate([[1.0]])
+    with pytest.raises(NotFiniteError):
+        h.locate([[1.0, np.nan]])
+    with pytest.raises(ParameterError, match="reject_above must be None or a non-negative number; it is -1"):
+        h.locate([[1.0, 2.0]], reject_above=-1)
+    h = et.Hierarchy("single", "precomputed")
+    h.insert(np.ones((4, 4)) - np.eye(4))
+    with pytest.raises(DimensionError, match="X must have 4 columns"):
+        h.locate(np.ones((1, 5)))
