@@ -34,7 +34,7 @@ POINTS = [
     (1.0, errors.DimensionError, ValueError, "two dimensions.*it has 0: wrap a single number"),
     (np.ones((2, 3, 1)), errors.DimensionError, ValueError, r"it has 3: use X.reshape\(len\(X\), -1\)"),
     (np.ones((2, 0)), errors.DimensionError, ValueError, "at least one column"),
-    (NAN, errors.NotFiniteError, ValueError, "NaN or infinity in rows 1, 3: remove or fill"),
+    (NAN, errors.NotFiniteError, ValueError, "NaN or infinity in rows 1, 3, columns 0, 1: remove or fill"),
     (MANY_NAN, errors.NotFiniteError, ValueError, "rows 0, 1, 2, 3, 4 and 4 more"),
     ([[0, 0, 1e151]], errors.MagnitudeError, ValueError, r"no value above 1e\+150, because their squares.*see row 0"),
     (

@@ -125,8 +125,9 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyLocator, HierarchyExpor
             ``metric="precomputed"``, dissimilarities in the shape (k, n + k): to the n live points, in the order of
             ``keys()``, and then among the new ones. Into an empty hierarchy that is a square matrix, and a condensed
             one will do.
-        keys : collection of k hashable values, optional
-            By default the next whole numbers.
+        keys : collection of k hashable values, or str, optional
+            By default the next whole numbers. Where `X` is a data frame (pandas, polars, Arrow), the name of the
+            column, which is then no part of the points, or of the index that has them.
         sample_weight : array of shape (k,), optional
             Positive; a point of weight 2 counts as two points.
         progress : callable, optional

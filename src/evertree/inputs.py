@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree import frames
 from evertree.errors import (
     DataError,
     DimensionError,
@@ -51,12 +52,14 @@ def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDA
         return points.astype(wanted)
     largest = float(np.abs(points).max())
     if not largest <= largest_value(wanted):  # NaN is not
-        _refuse_values(points, wanted)
+        _refuse_values(points, wanted, frames.column_names(X) if frames.is_frame(X) else None)
     return np.ascontiguousarray(points, dtype=wanted)
 
 
 def _as_array(X: Any) -> NDArray[Any]:
     """`X` as an array of real numbers."""
+    if frames.is_frame(X):
+        return frames.to_array(X)
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise NotNumericError("X must be a dense array; it is sparse: pass X.toarray() if that fits in memory")
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
@@ -93,11 +96,15 @@ def _as_matrix(X: Any) -> NDArray[Any]:
     return points
 
 
-def _refuse_values(points: NDArray[Any], dtype: np.dtype[Any]) -> None:
-    bad = ~np.isfinite(points).all(axis=1)
+def _refuse_values(points: NDArray[Any], dtype: np.dtype[Any], names: list[Any] | None) -> None:
+    bad = ~np.isfinite(points)
     if bad.any():
-        rows = name_rows(np.flatnonzero(bad))
-        raise NotFiniteError(f"X must be finite; it has NaN or infinity in {rows}: remove or fill these rows")
+        rows, columns = np.flatnonzero(bad.any(axis=1)), np.flatnonzero(bad.any(axis=0)).tolist()
+        where = f"{name_rows(rows)}, column{'s' if len(columns) > 1 else ''} "
+        where += listed(columns if names is None else [names[k] for k in columns])
+        raise NotFiniteError(
+            f"X must be finite; it has missing values, NaN or infinity in {where}: remove or fill these"
+        )
     limit = largest_value(dtype)
     large = (np.abs(points) > limit).any(axis=1)
     reason = "their squares overflow" if limit == LARGEST else f"the hierarchy holds {dtype.name}"

@@ -55,7 +55,14 @@ class Partition:
 
     @classmethod
     def of(cls, keys: list[Hashable], clusters: NDArray[np.int64], follow: Partition | None = None) -> Partition:
-        """Name clusters 0, 1, … of some keys: as they are, or after those of an earlier partition."""
+        """Name clusters 0, 1, … of some keys: as they are, or after those of an earlier partition.
+
+        Examples
+        --------
+        >>> before = et.Partition.of(["a", "b", "c"], np.array([0, 0, 1]))
+        >>> et.Partition.of(["c", "b", "x"], np.array([0, 1, 2]), follow=before).labels
+        array([1, 0, 2])
+        """
         labels, next_id = clusters, int(clusters.max(initial=NOISE)) + 1
         if follow is not None:
             labels, next_id = _follow(keys, clusters, follow)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.errors import ParameterError
+from evertree.frames import is_frame, take_keys
 from evertree.incoming import Progress, receive
 from evertree.inputs import as_keys, as_weights
 from evertree.keys import KeyTable
@@ -40,6 +41,8 @@ class HierarchyWorkings(HierarchyVerdicts):
         self, X: Any, keys: Any, sample_weight: Any, progress: Progress | None = None
     ) -> tuple[Incoming, NDArray[np.float64], list[Hashable] | None]:
         """New points with their weights, and keys where the user chose any."""
+        if isinstance(keys, str) and is_frame(X):
+            keys, X = take_keys(X, keys)
         live = None if self._live.is_blank else self._live
         leaves = self._keys.leaves() if self._live.needs_order else NONE
 

@@ -1,0 +1,130 @@
+"""Data frames of other libraries, and keys from them."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import evertree as et
+from evertree.errors import InvalidKeyError, MissingExtraError, NotFiniteError, NotNumericError
+
+COLUMNS = {"a": [0.0, 1.0, 8.0], "b": [0, 1, 9]}
+MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
+
+
+@pytest.fixture(params=MAKERS)
+def make(request):
+    """What makes a table of a library from a dict of columns."""
+    return MAKERS[request.param]
+
+
+class OnlyExchange:
+    """A data frame that can do nothing but be exchanged."""
+
+    def __init__(self, frame):
+        self._frame = frame
+
+    def __dataframe__(self, **options):
+        return self._frame.__dataframe__(**options)
+
+
+def points_of(X, **options):
+    h = et.Hierarchy()
+    h.insert(X, **options)
+    return h
+
+
+def test_numbers(make):
+    h = points_of(make(COLUMNS))
+    np.testing.assert_array_equal(h.points(), np.column_stack(list(COLUMNS.values())))
+    h.insert(make({"a": [5.0], "b": [5.0]}))
+    h.update([0], make({"a": [7.0], "b": [7.0]}))
+    assert h.points()[0].tolist() == [7.0, 7.0]
+
+
+def test_float32_stays(make):
+    h = points_of(make({"a": np.zeros(3, np.float32), "b": np.arange(3, dtype=np.float32)}))
+    assert h.points().dtype == np.float32
+    assert points_of(make({"a": np.zeros(3, np.float32), "b": np.arange(3.0)})).points().dtype == np.float64
+
+
+def test_keys_from_a_column(make):
+    h = points_of(make({"id": ["x", "y", "z"], **COLUMNS}), keys="id")
+    assert h.keys() == ["x", "y", "z"]
+    assert h.points().shape == (3, 2)
+    assert et.agglomerate(make({**COLUMNS, "id": [7, 8, 9]}), keys="id").keys() == [7, 8, 9]
+    assert et.Hierarchy.random(make({"id": [7, 8, 9], **COLUMNS}), keys="id").keys() == [7, 8, 9]
+
+
+def test_keys_from_an_index():
+    frame = pd.DataFrame(COLUMNS, index=pd.Index(["x", "y", "z"], name="id"))
+    assert points_of(frame, keys="id").keys() == ["x", "y", "z"]
+    assert points_of(frame, keys=frame.index).keys() == ["x", "y", "z"]
+    assert points_of(frame).keys() == [0, 1, 2]
+    two = pd.DataFrame(COLUMNS, index=pd.MultiIndex.from_tuples([(1, "x"), (1, "y"), (2, "z")], names=["day", "id"]))
+    assert points_of(two, keys="id").keys() == ["x", "y", "z"]
+
+
+def test_a_name_that_is_not_there(make):
+    with pytest.raises(InvalidKeyError, match=r"X has no 'name': it has 'a', 'b'"):
+        points_of(make(COLUMNS), keys="name")
+    h = et.Hierarchy()
+    assert h.insert([[1.0]], keys="name") == ["name"]  # a single key, where X is no table
+
+
+def test_missing_values_are_named(make):
+    with pytest.raises(NotFiniteError, match=r"missing values, NaN or infinity in rows 1, 2, columns 'a', 'c'"):
+        points_of(make({"a": [0.0, None, 2.0], "b": [0, 1, 2], "c": [1, 2, None]}))
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "Float64", "boolean", "Float32"])
+def test_types_of_pandas_that_know_missing_values(dtype):
+    column = pd.array([1, None, 0], dtype=dtype)
+    with pytest.raises(NotFiniteError, match="row 1, column 'b'"):
+        points_of(pd.DataFrame({"a": [0.0, 1.0, 2.0], "b": column}))
+    full = pd.DataFrame({"b": pd.array([1, 0, 0], dtype=dtype)})
+    assert points_of(full).points().ravel().tolist() == [1.0, 0.0, 0.0]
+
+
+def test_text_is_named(make):
+    with pytest.raises(NotNumericError, match=r"other values: 'name'. Drop them, or name the one that has the keys"):
+        points_of(make({"name": ["x", "y", "z"], **COLUMNS}))
+
+
+def test_objects_that_are_numbers():
+    frame = pd.DataFrame({"a": np.array([1, 2.5, None], object)})
+    with pytest.raises(NotFiniteError, match="row 2, column 'a'"):
+        points_of(frame)
+    assert points_of(frame[:2]).points().ravel().tolist() == [1.0, 2.5]
+
+
+def test_a_frame_of_an_unknown_library(monkeypatch):
+    h = points_of(OnlyExchange(pd.DataFrame(COLUMNS)))
+    assert h.points().shape == (3, 2)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'evertree\[pandas\]'"):
+        points_of(OnlyExchange(None))
+
+
+def test_columns_of_one_name():
+    frame = pd.DataFrame(np.arange(6.0).reshape(3, 2), columns=["a", "a"])
+    np.testing.assert_array_equal(points_of(frame).points(), frame.to_numpy())
+
+
+def test_anything_with_an_array():
+    class Wrapped:
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(6.0).reshape(3, 2)
+
+    assert points_of(Wrapped()).points().shape == (3, 2)
+    assert points_of(pd.DataFrame(COLUMNS).to_numpy()).points().shape == (3, 2)
+
+
+def test_empty_tables(make):
+    h = et.Hierarchy()
+    assert h.insert(make({"a": np.empty(0), "b": np.empty(0)})) == []
