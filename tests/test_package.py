@@ -172,8 +172,10 @@ def public_names():
         yield name, thing
         if isinstance(thing, type):
             for member in dir(thing):
-                if not member.startswith("_") and not hasattr(BaseException, member):
-                    yield f"{name}.{member}", getattr(thing, member)
+                value = getattr(thing, member)
+                owner = getattr(value.fget if isinstance(value, property) else value, "__module__", None) or ""
+                if not member.startswith("_") and owner.startswith("evertree"):  # and not inherited from elsewhere
+                    yield f"{name}.{member}", value
     for name in evertree.quality.__all__:
         yield f"quality.{name}", getattr(evertree.quality, name)
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from evertree.errors import InvalidKeyError, listed
+from evertree.errors import DimensionError, InvalidKeyError, listed
 from evertree.exchange import read_newick
 from evertree.inputs import as_keys
 from evertree.tree import starting
@@ -127,6 +127,10 @@ class HierarchyStarts(HierarchyWorkings):
         [2]
         """
         tree = read_newick(text, resolve)
+        if metric != "precomputed" and len(X) != len(tree.labels):
+            raise DimensionError(
+                f"X must have a row for each of the {len(tree.labels)} leaves of the text; it has {len(X)}"
+            )
         if keys is None:
             return cls.from_linkage(tree.Z, X, linkage, metric, keys=tree.labels, **options)
         chosen = as_keys(keys)
