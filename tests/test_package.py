@@ -193,13 +193,16 @@ def test_public_names_are_documented(name, thing):
 @pytest.mark.slow
 def test_readme_runs(tmp_path, monkeypatch, capsys):
     """Its Python examples, one after the other, in an empty folder."""
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(examples) == 3
+    assert len(examples) == 4
     names: dict = {}
     for example in examples:
         exec(example, names)
-    assert names["h"].is_homogeneous()
+    assert names["h"].is_monotone()
+    assert len(names["model"].labels_) == 360
     assert "Report(moves=" in capsys.readouterr().out
 
 
