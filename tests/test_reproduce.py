@@ -564,8 +564,6 @@ def test_without_its_extra(tmp_path):
 @pytest.mark.slow
 def test_extended_run(tmp_path, monkeypatch):
     """All questions on few points: tables, figures, and a section each."""
-    for module, name in [(section5, "SIZES"), (figures, "SIZES"), (statements, "SIZES")]:
-        monkeypatch.setattr(module, name, (10, 20, 30))
     monkeypatch.setattr(growth, "LARGE", (20, 40))
     monkeypatch.setattr(growth, "SMALL", (10, 20))
     for module in (growth, orders, over_time, random_single, metric_learning):
@@ -575,6 +573,7 @@ def test_extended_run(tmp_path, monkeypatch):
     monkeypatch.setattr(insertion_orders, "ORDERS", 2)
     monkeypatch.setattr(random_single, "SIZES", (10, 20))
     monkeypatch.setattr(metric_learning, "N", 200)
+    monkeypatch.setattr(over_time, "N", 40)
     monkeypatch.setattr(metric_learning, "LABELLED", (3, 4))
     monkeypatch.setattr(metric_learning, "STEPS", 2)
     command.run(Console(file=io.StringIO()), command.Options(tmp_path, repetitions=2, extended=True, n_jobs=1))
