@@ -99,14 +99,13 @@ class HierarchyLocator(HierarchyReader):
         live = self._live.copy()  # in which the new leaves get rows, but never hang
         new = np.concatenate([np.empty(0, np.int32), *self._leaves_for(live, X, leaves)])
         places, values = live.find_places(new)
+        nearest, distances = live.nearest(new, leaves)
         top = float(views.find_merges(live).height[live.root])
         found = []
-        for leaf, place, height in zip(new.tolist(), places.tolist(), live.scheme.height(values).tolist(), strict=True):
-            distances = live.distances(leaf, leaves)
-            nearest = int(np.argmin(distances))
+        columns = (places, live.scheme.height(values), nearest, distances)
+        for place, height, position, distance in zip(*(column.tolist() for column in columns), strict=True):
             rejected, reason = _verdict(height, reject_above, top)
-            path = tuple(self._above(place))
-            found.append(Location(place, height, path, keys[nearest], float(distances[nearest]), rejected, reason))
+            found.append(Location(place, height, tuple(self._above(place)), keys[position], distance, rejected, reason))
         return found
 
     def _leaves_for(self, live: LiveTree, X: Any, leaves: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -215,70 +215,58 @@ class _Flow:
     """Where points went from one partition to another."""
 
     def __init__(self, before: Partition, after: Partition) -> None:
-        self.before, self.after = before, after
         self.sizes = before.sizes(), after.sizes()
-        now, then = _common(after.keys, before)
-        self.pairs: dict[tuple[int, int], int] = {}
-        for pair in zip(before.labels[then].tolist(), after.labels[now].tolist(), strict=True):
-            self.pairs[pair] = self.pairs.get(pair, 0) + 1
+        self.moved: dict[tuple[int, int], list[Hashable]] = {}  # keys by old and new cluster, where these differ
         self.came: dict[int, list[Hashable]] = {}
         self.left: dict[int, list[Hashable]] = {}
+        self.sources: dict[int, dict[int, int]] = {}  # counts of points that both have, by new and old cluster
+        self.targets: dict[int, dict[int, int]] = {}  # the same, by old and new cluster
         for key in dict.fromkeys([*before.keys, *after.keys]):
             old, new = _id_of(before, key), _id_of(after, key)
+            if key in before._position and key in after._position:
+                self.sources.setdefault(new, {}).setdefault(old, 0)
+                self.sources[new][old] += 1
+                self.targets.setdefault(old, {}).setdefault(new, 0)
+                self.targets[old][new] += 1
             if old != new:
                 self.left.setdefault(old, []).append(key)
                 self.came.setdefault(new, []).append(key)
+                self.moved.setdefault((old, new), []).append(key)
 
     def events(self) -> list[tuple[str, int, int, int, list[int], list[Hashable]]]:
         """All rows of the table."""
         then, now = self.sizes
         both = [c for c in then if c in now]
-        kinds: list[tuple[str, list[int], dict[int, list[Hashable]], Callable[[int], list[int]]]] = [
-            ("born", [c for c in now if c not in then], self.came, self._sources),
-            ("died", [c for c in then if c not in now], self.left, self._targets),
-            ("grew", [c for c in both if c in self.came], self.came, self._sources),
-            ("shrank", [c for c in both if c in self.left], self.left, self._targets),
-        ]
-        rows = [
-            (event, c, then.get(c, 0), now.get(c, 0), others(c), moved.get(c, []))
-            for event, clusters, moved, others in kinds
-            for c in clusters
-        ]
-        heirs, parents = self._majorities()
-        for event, families, had, has in (
-            ("split", heirs, self.before, self.after),
-            ("merged", parents, self.after, self.before),
+        rows = []
+        for event, clusters, moved, related in (
+            ("born", [c for c in now if c not in then], self.came, self.sources),
+            ("died", [c for c in then if c not in now], self.left, self.targets),
+            ("grew", [c for c in both if c in self.came], self.came, self.sources),
+            ("shrank", [c for c in both if c in self.left], self.left, self.targets),
         ):
+            for c in clusters:
+                others = sorted(set(related.get(c, ())) - {c, NOISE})
+                rows.append((event, c, then.get(c, 0), now.get(c, 0), others, moved.get(c, [])))
+        heirs, parents = _majorities(self.sources), _majorities(self.targets)
+        for event, families in (("split", heirs), ("merged", parents)):
             for c, family in families.items():
-                relatives = [other for other in family if other != c]
+                others = [other for other in family if other != c]
+                pairs = [(c, other) if event == "split" else (other, c) for other in others]
+                keys = [key for pair in pairs for key in self.moved.get(pair, ())]
                 if len(family) > 1:
-                    moved = [key for key in had.members(c) if _id_of(has, key) in relatives]
-                    rows.append((event, c, then.get(c, 0), now.get(c, 0), relatives, moved))
+                    rows.append((event, c, then.get(c, 0), now.get(c, 0), others, keys))
         return rows
 
-    def _majorities(self) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
-        """For each cluster of before, those that have most of their points from it; for each of now, the reverse."""
-        out_of: dict[int, int] = {}
-        into: dict[int, int] = {}
-        for (old, new), count in self.pairs.items():
-            out_of[old] = out_of.get(old, 0) + count
-            into[new] = into.get(new, 0) + count
-        heirs: dict[int, list[int]] = {}
-        sources: dict[int, list[int]] = {}
-        for (old, new), count in sorted(self.pairs.items()):
-            if NOISE in (old, new):
-                continue
-            if 2 * count > into[new]:
-                heirs.setdefault(old, []).append(new)
-            if 2 * count > out_of[old]:
-                sources.setdefault(new, []).append(old)
-        return heirs, sources
 
-    def _sources(self, cluster: int) -> list[int]:
-        return sorted(old for old, new in self.pairs if new == cluster and old not in (cluster, NOISE))
-
-    def _targets(self, cluster: int) -> list[int]:
-        return sorted(new for old, new in self.pairs if old == cluster and new not in (cluster, NOISE))
+def _majorities(counts: dict[int, dict[int, int]]) -> dict[int, list[int]]:
+    """For each cluster at one time, those at the other time more than half of whose points it has."""
+    found: dict[int, list[int]] = {}
+    for cluster in sorted(counts):
+        shares = counts[cluster]
+        for other, count in shares.items():
+            if NOISE not in (cluster, other) and 2 * count > sum(shares.values()):
+                found.setdefault(other, []).append(cluster)
+    return found
 
 
 def _id_of(partition: Partition, key: Hashable) -> int:

@@ -39,6 +39,9 @@ FEWEST_TO_REORDER = 30_000
 #: It is mended when points that came, and subtrees that were grafted, are this share of all points.
 REORDER_SHARE = 0.5
 
+#: Distances that are held at once.
+_MOST_AT_ONCE = 1 << 22
+
 
 class MeanLiveTree(LiveTree):
     """A tree whose nodes have sufficient statistics.
@@ -114,11 +117,21 @@ class MeanLiveTree(LiveTree):
             return self._metric.row_params[0] * pdist(coordinates, "sqeuclidean")
         return pdist(coordinates, "euclidean")
 
-    def distances(self, leaf: int, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
-        """The dissimilarities between one leaf and others. O(n m)."""
-        difference = self.tree.mean[leaves].astype(np.float64) - self.tree.mean[leaf]
-        square = np.einsum("ij,ij->i", difference, difference)
-        return self._metric.row_params[0] * square if self._metric.is_squared else np.sqrt(square)
+    def nearest(
+        self, new: NDArray[np.int32], leaves: NDArray[np.int32]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """For each of `new` the position in `leaves` of the nearest one, and its dissimilarity. O(n m) for each."""
+        from scipy.spatial.distance import cdist
+
+        there = self.tree.mean[leaves].astype(np.float64)
+        position, distance = np.empty(new.size, np.intp), np.empty(new.size)
+        at_once = max(1, _MOST_AT_ONCE // max(leaves.size, 1))
+        for start in range(0, new.size, at_once):
+            some = slice(start, start + at_once)
+            found = cdist(self.tree.mean[new[some]].astype(np.float64), there, "sqeuclidean")
+            position[some] = found.argmin(axis=1)
+            distance[some] = found.min(axis=1)
+        return position, self._metric.row_params[0] * distance if self._metric.is_squared else np.sqrt(distance)
 
     def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """The linkage in coordinates between the children of each of `nodes`; 0 for a leaf."""

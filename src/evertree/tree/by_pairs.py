@@ -155,12 +155,18 @@ class PairLiveTree(LiveTree):
         kernels.pairs.fill_condensed(self._own_pairs(), np.ascontiguousarray(leaves >> 1), condensed)
         return condensed
 
-    def distances(self, leaf: int, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
-        """The dissimilarities between one leaf and others. O(n m)."""
-        pairs, out = self.tree.pairs, np.empty(leaves.size)
+    def nearest(
+        self, new: NDArray[np.int32], leaves: NDArray[np.int32]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """For each of `new` the position in `leaves` of the nearest one, and its dissimilarity. O(n m) for each."""
+        pairs, found = self.tree.pairs, np.empty(leaves.size)
         rows = np.ascontiguousarray(leaves >> 1)
-        kernels.pairs.fill_row(pairs.row, pairs.x, pairs.params, leaf >> 1, rows, out)
-        return out
+        position, distance = np.empty(new.size, np.intp), np.empty(new.size)
+        for k, leaf in enumerate(new.tolist()):
+            kernels.pairs.fill_row(pairs.row, pairs.x, pairs.params, leaf >> 1, rows, found)
+            position[k] = found.argmin()
+            distance[k] = found[position[k]]
+        return position, distance
 
     def find_places(self, leaves: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """For each of some leaves that hang nowhere, beside which node it would be hung, and ζ between the two."""

@@ -172,8 +172,10 @@ class LiveTree(ABC):
         """The dissimilarity of every pair of `leaves`, condensed. O(n²) in time and memory."""
 
     @abstractmethod
-    def distances(self, leaf: int, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
-        """The dissimilarities between one leaf and others. O(n m)."""
+    def nearest(
+        self, new: NDArray[np.int32], leaves: NDArray[np.int32]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """For each of `new` the position in `leaves` of the nearest one, and its dissimilarity. O(n m) for each."""
 
     @abstractmethod
     def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
