@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality reproduce lock clean help
+.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality docs reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
 	@echo "make reproduce   repeat the paper's experiments; EXTENDED=1 answers what it left open, too"
 	@echo "make test    run all tests, compiled, and the fast ones with the compiler off"
+	@echo "make docs    build the documentation site in docs/_build/html"
 	@echo "make lint    ruff, mypy and the import contract"
 	@echo "make bench   measure speed and memory beside other libraries"
 	@echo "make bench-pairs   the same for the linkages that compare pairs of points"
@@ -38,6 +39,11 @@ lint: $(VENV)/lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The examples of the gallery run, and use what the tests use. From nothing, as a change in src may break any of them.
+docs: $(VENV)/docs $(VENV)/test
+	rm -rf docs/_build docs/api docs/gallery
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks.live_tree
@@ -72,4 +78,4 @@ lock:
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist evertree-demo.png reproduction
+	rm -rf $(VENV) .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist docs/_build docs/gallery docs/api evertree-demo.png reproduction

@@ -70,7 +70,9 @@ def test_partial_fit_keeps_labels(rng):
     assert len(model.labels_) == 90
     assert adjusted_rand_score(model.labels_, y[order]) == 1
     assert model.labels_[0] == before[0]  # the class that was there keeps its label
-    assert set(model.partition_.changes(first)["event"]) <= {"born", "died", "grew", "shrank", "split", "merged"}
+    changes = model.partition_.changes(first)
+    joined = changes[changes["event"].isin(["born", "grew"])]["keys"].sum()
+    assert set(range(40, 90)) <= set(joined)
 
 
 def test_few_points_at_first():
@@ -78,7 +80,7 @@ def test_few_points_at_first():
     assert model.partial_fit([[0.0]]).labels_.tolist() == [0]
     assert model.partial_fit([[9.0]]).labels_.tolist() == [0, 1]
     assert model.partial_fit([[20.0], [21.0]]).labels_.tolist() == [0, 1, 2, 2]
-    with pytest.raises(ParameterError, match="n_clusters must be at most the number of points, 2; it is 3"):
+    with pytest.raises(ParameterError, match="n_clusters must be an integer from 1 to 2; it is 3"):
         et.AnytimeClustering(n_clusters=3).fit([[0.0], [1.0]])
 
 
@@ -150,6 +152,11 @@ def test_precomputed_and_functions():
     model = et.AnytimeClustering(n_clusters=2, linkage="single", metric="precomputed").fit(d)
     assert model.labels_.tolist() == [0, 0, 1, 1]
     assert model.__sklearn_tags__().input_tags.pairwise
+    assert model.predict(d).tolist() == [0, 0, 1, 1]
+    assert model.predict(np.tile([[8.0, 7.0, 1.0, 2.0]], (20, 1))).tolist() == [1] * 20
+    model.partial_fit([[2.0, 1.0, 7.0, 8.0, 0.0]])
+    assert model.labels_.tolist() == [0, 0, 1, 1, 0]
+    assert model.predict([[9.0, 8.0, 0.0, 1.0, 7.0]]).tolist() == [1]
     words = ["cat", "cart", "house", "houses"]
     model = et.AnytimeClustering(n_clusters=2, linkage="complete", metric=lambda a, b: len(set(a) ^ set(b))).fit(words)
     assert model.labels_.tolist() == [0, 0, 1, 1]
@@ -161,6 +168,43 @@ def test_time_limit(rng):
     assert model.report_.stopped_by == "seconds"
     assert not model.report_.stable
     assert model.hierarchy_.refine().stable
+
+
+def test_a_call_that_fails_changes_nothing(rng):
+    model = et.AnytimeClustering(n_clusters=2)
+    with pytest.raises(et.errors.WeightError):
+        model.partial_fit([[0.0], [1.0]], sample_weight=[0, 1])
+    model.partial_fit([[0.0], [1.0]])
+    for wrong in ({"n_clusters": "x"}, {"max_seconds": -1}, {"n_clusters": None}):
+        before = model.get_params()
+        model.set_params(**wrong)
+        with pytest.raises(ParameterError):
+            model.partial_fit([[5.0]])
+        model.set_params(**before)
+        assert len(model.hierarchy_) == 2
+    with pytest.raises(et.errors.WeightError):
+        model.fit([[0.0], [7.0]], sample_weight=[0, 1])
+    assert model.predict([[1.0]]).tolist() == [1]
+
+
+def test_numbers_of_numpy():
+    model = et.AnytimeClustering(np.int64(3)).partial_fit([[0.0]])
+    assert model.labels_.tolist() == [0]
+    assert et.AnytimeClustering(np.int64(2)).fit([[0.0], [1.0], [9.0]]).labels_.tolist() == [0, 0, 1]
+
+
+def test_labels_are_the_users():
+    model = et.AnytimeClustering().fit([[0.0], [1.0], [9.0]])
+    model.labels_[:] = 7
+    assert model.predict([[9.0]]).tolist() == [1]
+
+
+def test_predict_after_an_edit_says_what_to_do():
+    model = et.AnytimeClustering().fit([[0.0], [1.0], [9.0]])
+    model.hierarchy_.insert([[5.0]])
+    with pytest.raises(ParameterError, match=r"call relabel\(\) first"):
+        model.predict([[5.0]])
+    assert model.relabel().predict([[5.0]]).tolist() == [model.labels_[3]]
 
 
 class TopicModel:
@@ -190,7 +234,7 @@ def test_as_the_clustering_of_a_topic_model(rng):
     [
         ({"n_clusters": None}, "n_clusters or distance_threshold must be given"),
         ({"distance_threshold": 1.0}, "n_clusters or distance_threshold must be given"),
-        ({"n_clusters": 0}, "n_clusters must be an integer from 1"),
+        ({"n_clusters": 0}, "n_clusters must be a positive integer; it is 0"),
         ({"linkage": "warp"}, "linkage must be"),
         ({"goal": "perfect"}, "goal must be"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas
 import pytest
 from matplotlib.figure import Figure
 from scipy.cluster.hierarchy import cophenet
@@ -43,7 +44,17 @@ def test_newick_without_keys_takes_the_labels():
     assert h.keys() == ["a", "b", "c", "d"]
     assert naive.clusters(nested(h)) == naive.clusters(((0, 1), (2, 3)))
     assert (h.linkage, h.seed) == ("single", 3)
+    frame = pandas.DataFrame({"name": ["b", "a"], "x": [1.0, 0.0]})
+    assert et.Hierarchy.from_newick("\ufeff(a,b);", frame, keys="name").keys() == ["b", "a"]
     assert len(et.Hierarchy.from_newick(";", np.empty((0, 1)))) == 0
+
+
+def test_a_text_that_cannot_be_written_leaves_no_file(tmp_path):
+    h = et.Hierarchy()
+    h.insert([[0.0]], keys=["\ud800"])
+    with pytest.raises(UnicodeEncodeError):
+        h.to_newick(tmp_path / "tree.nwk")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -101,7 +112,7 @@ def test_frame(h):
 def test_plot(h):
     ax = h.plot(h.partition(n_clusters=3), n_shown=None, ax=Figure().subplots())
     assert {text.get_text() for text in ax.get_xticklabels()} == set(h.keys())
-    with_labels = h.plot(h.cut(n_clusters=3), n_shown=None, ax=Figure().subplots())
+    with_labels = h.plot(labels=h.cut(n_clusters=3), n_shown=None, ax=Figure().subplots())
     np.testing.assert_array_equal(ax.collections[0].get_colors(), with_labels.collections[0].get_colors())
     assert len(np.unique(ax.collections[0].get_colors(), axis=0)) == 4  # three clusters, and grey above them
     old = h.partition(n_clusters=3)

@@ -96,6 +96,56 @@ def test_text_is_named(make):
         points_of(make({"name": ["x", "y", "z"], **COLUMNS}))
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.array(["1", "2", "3"], dtype="string"),
+        pd.Categorical(["1", "2", "3"]),
+        pd.Categorical([1, 2, 3]),
+        pd.array(["1", "2", "3"], dtype="str"),
+        np.array([b"1", b"2", b"3"], object),
+        pd.to_datetime(["2020-01-01"] * 3),
+        pd.to_datetime(["2020-01-01"] * 3, utc=True),
+        pd.array(["1", "2", "3"], dtype=pd.ArrowDtype(pa.string())),
+    ],
+)
+def test_what_only_looks_like_numbers(column):
+    with pytest.raises(NotNumericError, match="other values: 'zip'"):
+        points_of(pd.DataFrame({"zip": column, "a": [0.0, 1.0, 2.0]}))
+
+
+def test_lists_and_batches():
+    with pytest.raises(NotNumericError, match="other values: 'b'"):
+        points_of(pl.DataFrame({"a": [1.0], "b": [[1.0, 2.0]]}, schema={"a": pl.Float64, "b": pl.Array(pl.Float64, 2)}))
+    batch = pa.record_batch({"a": [1, None], "b": [True, False]})
+    with pytest.raises(NotFiniteError, match="row 1, column 'a'"):
+        points_of(batch)
+    with pytest.raises(NotNumericError, match="'b'"):
+        points_of(pa.record_batch({"a": [1], "b": ["x"]}))
+
+
+def test_nullable_float32_stays():
+    frame = pd.DataFrame({"a": pd.array([1, 2], dtype="Float32"), "b": pd.array([1, 2], dtype="float32[pyarrow]")})
+    assert points_of(frame).points().dtype == np.float32
+
+
+def test_columns_may_have_any_name():
+    frame = pd.DataFrame({"id": ["x", "y"], "column_names": [1.0, 2.0], "drop_columns": [1.0, 2.0], "drop": [0.0, 0.0]})
+    h = points_of(frame, keys="id")
+    assert (h.keys(), h.points().shape) == (["x", "y"], (2, 3))
+
+
+def test_keys_that_are_missing_or_ambiguous(make):
+    with pytest.raises(InvalidKeyError, match=r"keys must all be there; 'id' has missing values in row 1"):
+        points_of(make({"id": ["x", None, "z"], **COLUMNS}), keys="id")
+    frame = pd.DataFrame([[1.0, 2.0, 3.0]], columns=["id", "id", "a"])
+    with pytest.raises(InvalidKeyError, match="there are 2 of the name 'id'"):
+        points_of(frame, keys="id")
+    numbers = pd.DataFrame({"id": pd.array([1, None], dtype="Int64"), "a": [0.0, 1.0]})
+    with pytest.raises(InvalidKeyError, match="missing values in row 1"):
+        points_of(numbers, keys="id")
+
+
 def test_objects_that_are_numbers():
     frame = pd.DataFrame({"a": np.array([1, 2.5, None], object)})
     with pytest.raises(NotFiniteError, match="row 2, column 'a'"):

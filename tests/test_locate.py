@@ -65,6 +65,34 @@ def test_dissimilarities_and_functions_give_the_same(rng, linkage, goal):
     assert state(by_function) == before
 
 
+@pytest.mark.parametrize("count", [1, 2, 7, 90])
+def test_more_points_than_there_are(rng, count):
+    """Room is made for all of them at once."""
+    x, new = rng.normal(size=(3, 2)), rng.normal(size=(count, 2))
+    by_matrix = et.Hierarchy("single", "precomputed")
+    by_matrix.insert(cdist(x, x))
+    by_function = et.Hierarchy("single", lambda a, b: float(cdist([a], [b])[0, 0]))
+    by_function.insert(list(x))
+    for found in (by_matrix.locate(cdist(new, x)), by_function.locate(list(new))):
+        assert [place.nearest for place in found] == cdist(new, x).argmin(axis=1).tolist()
+
+
+def test_a_function_is_not_called_for_pairs_of_new_points():
+    calls = []
+
+    def metric(a, b):
+        calls.append((a, b))
+        return abs(len(a) - len(b))
+
+    h = et.Hierarchy("single", metric)
+    h.insert(["a", "bbb"])
+    calls.clear()
+    assert [place.nearest for place in h.locate(["xx", "yyyy", "z"])] == [0, 1, 0]
+    assert len(calls) == 6
+    with pytest.raises(et.errors.DataError):
+        h.locate("text")
+
+
 def test_each_point_is_alone(rng):
     """The places of many are those of each."""
     h = et.Hierarchy()
@@ -102,6 +130,7 @@ def test_small_trees(n):
     (place,) = h.locate([[5.0]])
     assert place.nearest == n - 1
     assert h.locate(np.empty((0, 1))) == []
+    assert place.rejected == (n > 1)  # one point does not say what is far
 
 
 def test_bad_input(rng):
@@ -113,7 +142,7 @@ def test_bad_input(rng):
         h.locate([[1.0]])
     with pytest.raises(NotFiniteError):
         h.locate([[1.0, np.nan]])
-    with pytest.raises(ParameterError, match="reject_above must be None or a non-negative number; it is -1"):
+    with pytest.raises(ParameterError, match="reject_above must be a non-negative number; it is -1"):
         h.locate([[1.0, 2.0]], reject_above=-1)
     h = et.Hierarchy("single", "precomputed")
     h.insert(np.ones((4, 4)) - np.eye(4))

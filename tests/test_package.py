@@ -56,7 +56,7 @@ def run(code: str, cache: Path, **environment: str) -> dict:
 @pytest.mark.process
 def test_importing_is_light(tmp_path):
     """No kernels, no optional packages, not even SciPy."""
-    heavy = ["numba", "pandas", "sklearn", "matplotlib", "scipy", "typer", "rich"]
+    heavy = ["numba", "pandas", "polars", "pyarrow", "networkx", "sklearn", "matplotlib", "scipy", "typer", "rich"]
     loaded = run(f"import sys, json, evertree; print(json.dumps([m for m in {heavy} if m in sys.modules]))", tmp_path)
     assert loaded == []
 
@@ -167,7 +167,7 @@ def test_demo_without_its_extra(tmp_path):
 
 
 def public_names():
-    for name in evertree.__all__:
+    for name in [*evertree.__all__, "AnytimeClustering"]:
         thing = getattr(evertree, name)
         yield name, thing
         if isinstance(thing, type):

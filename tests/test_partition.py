@@ -17,16 +17,18 @@ def blobs(rng, sizes, spread=0.05):
 
 
 def naive_cut(h, n_clusters=None, height=None, min_size=1):
-    """The definition: undo the highest merges of two clusters that are large enough, one after the other."""
+    """The definition: undo merges one after the other; what is then in a piece that is too small is noise."""
     count = {u: len(h.members(u)) for u in h.nodes().tolist()}
-    merges = [u for u in h.nodes().tolist() if h.children(u) and min(count[c] for c in h.children(u)) >= min_size]
-    merges.sort(key=lambda u: (h.height(u), count[u]))
-    if n_clusters is not None:
-        chosen = merges[len(merges) - n_clusters + 1 :]
+    inner = [u for u in h.nodes().tolist() if h.children(u)]
+    large = [u for u in inner if min(count[c] for c in h.children(u)) >= min_size]
+    large.sort(key=lambda u: (h.height(u), count[u]))
+    if height is not None:
+        chosen = [u for u in inner if h.height(u) > height]
     else:
-        chosen = [u for u in merges if height is None or h.height(u) > height]
+        chosen = large if n_clusters is None else large[len(large) - n_clusters + 1 :]
     below = {u: frozenset(h.members(u)) for u in count}
-    tops = [c for u in chosen for c in h.children(u) if not any(below[v] <= below[c] for v in chosen)] or [h.root]
+    undone = {u for u in inner if any(below[v] <= below[u] for v in chosen)}
+    tops = [u for u in count if u not in undone and (u == h.root or h.parent(u) in undone)]
     labels = dict.fromkeys(h.keys(), -1)
     for u in tops:
         if count[u] >= min_size:
@@ -58,7 +60,9 @@ def test_cut_is_the_definition(rng, linkage, min_size):
         assert same_clusters(found, naive_cut(h, n_clusters, None, min_size))
         assert found.max() == n_clusters - 1
     if len(seen) < 40:
-        with pytest.raises(ParameterError, match=f"n_clusters must be at most {len(seen)}"):
+        with pytest.raises(
+            ParameterError, match=f"n_clusters must be at most {len(seen)}, as many as have {min_size} "
+        ):
             h.cut(n_clusters=len(seen) + 1, min_cluster_size=min_size)
 
 
@@ -66,19 +70,35 @@ def test_too_few_points_are_all_noise():
     h = et.Hierarchy()
     h.insert([[0.0], [1.0]])
     assert h.cut(min_cluster_size=3).tolist() == [-1, -1]
+    with pytest.raises(ParameterError, match="n_clusters must be at most 0, as many as have 3 points or more; it is 1"):
+        h.cut(n_clusters=1, min_cluster_size=3)
+
+
+def test_a_height_with_a_minimum_size_does_not_depend_on_others():
+    h = et.Hierarchy("single")
+    h.insert([[0.0], [1.0], [100.0]])
+    assert h.cut(height=2.0, min_cluster_size=2).tolist() == [0, 0, -1]
+    h.insert([[50.0], [51.0]])
+    assert h.cut(height=2.0, min_cluster_size=2).tolist() == [0, 0, -1, 1, 1]
 
 
 def test_several_cuts_in_one_table(rng):
     h = et.Hierarchy()
     h.insert(blobs(rng, [5, 4, 3]), keys=[f"k{i}" for i in range(12)])
     table = h.cuts(n_clusters=[1, 3], height=[2.0])
-    assert table.columns.tolist() == ["n_clusters=1", "n_clusters=3", "height=2"]
+    assert table.columns.tolist() == ["n_clusters=1", "n_clusters=3", "height=2.0"]
     assert table.index.tolist() == h.keys()
     assert table.index.name == "key"
     np.testing.assert_array_equal(table["n_clusters=3"], h.cut(n_clusters=3))
-    np.testing.assert_array_equal(table["height=2"], h.cut(height=2.0))
+    np.testing.assert_array_equal(table["height=2.0"], h.cut(height=2.0))
+    assert h.cuts(min_cluster_size=4).columns.tolist() == ["min_cluster_size=4"]
+    assert len(h.cuts(height=[1.0000001, 1.0000002]).columns) == 2
     with pytest.raises(ParameterError, match="cuts takes collections"):
         h.cuts()
+    with pytest.raises(ParameterError, match="n_clusters must be a collection of levels, such as"):
+        h.cuts(n_clusters=2)
+    with pytest.raises(ParameterError, match="height must be a non-negative number; it is 'a'"):
+        h.cuts(height=["a"])
 
 
 def test_keys_that_are_tuples_stay_keys():
@@ -123,6 +143,27 @@ def test_the_assignment_has_the_largest_overlap(rng):
         best = max(overlap(np.array(order)[clusters], before.labels) for order in permutations(range(4)))
         assert overlap(now.labels, before.labels) == best
         assert same_clusters(now.labels, clusters.tolist())
+
+
+def test_clusters_that_all_share_points_are_followed(rng):
+    """No block of the matrix is small, and a dense one would take 3 GB."""
+    n = 20_000
+    before = Partition.of(range(3 * n), np.arange(3 * n) % n)
+    now = Partition.of(range(3 * n), np.append(np.arange(3 * n - 1) % n, 1), before)
+    assert np.count_nonzero(now.labels != before.labels) == 1
+
+
+def test_a_tie_goes_to_the_older_point():
+    before = Partition.of(range(6), np.zeros(6, int))
+    assert Partition.of(range(6), [0, 1, 2, 0, 1, 2], before).labels.tolist() == [0, 1, 2, 0, 1, 2]
+    assert Partition.of(range(6), [0, 1, 1, 0, 1, 0], before).labels.tolist() == [0, 1, 1, 0, 1, 0]
+
+
+def test_one_cluster_into_many(rng):
+    before = Partition.of(range(20_000), np.zeros(20_000, int))
+    after = Partition.of(range(20_000), np.arange(20_000), before)
+    table = after.changes(before)
+    assert table["event"].value_counts().to_dict() == {"born": 19_999, "split": 1, "shrank": 1}
 
 
 def test_many_clusters_are_followed_fast(rng):
@@ -180,12 +221,29 @@ def test_empty_overlaps():
 
 def test_reading_a_partition():
     p = Partition.of(list("abc"), np.array([0, 1, 0]))
-    assert (len(p), list(p), p.ids, p.sizes(), p.members(0)) == (2, [0, 1], [0, 1], {0: 2, 1: 1}, ["a", "c"])
-    for wrong in (-1, 7, "a"):
+    assert ("a" in p, "z" in p, 0 in p) == (True, False, False)
+    assert (len(p), p.keys, p.ids, p.sizes(), p.members(0)) == (2, ["a", "b", "c"], [0, 1], {0: 2, 1: 1}, ["a", "c"])
+    for wrong in (-1, 7, "a", [0, 1]):
         with pytest.raises(ParameterError, match="id must be that of a cluster"):
             p.members(wrong)
     with pytest.raises(KeyError):
         p["z"]
+
+
+def test_a_partition_does_not_change():
+    clusters = np.array([0, 1, 0])
+    p = Partition.of(list("abc"), clusters)
+    clusters[:] = 5
+    p.keys.append("d")
+    assert (p.labels.tolist(), p.keys) == ([0, 1, 0], ["a", "b", "c"])
+    with pytest.raises(ValueError, match="read-only"):
+        p.labels[0] = 3
+
+
+@pytest.mark.parametrize(("keys", "clusters"), [("a", [0, 1]), ("ab", [0, -2]), ("aa", [0, 1]), ("ab", [[0, 1]])])
+def test_bad_partitions(keys, clusters):
+    with pytest.raises(ParameterError, match="clusters must be whole numbers from -1 on, one for each key"):
+        Partition.of(list(keys), clusters)
 
 
 def test_follow_must_be_a_partition():
@@ -193,6 +251,8 @@ def test_follow_must_be_a_partition():
     h.insert([[0.0]])
     with pytest.raises(ParameterError, match="follow must be None or a Partition; it is list"):
         h.partition(n_clusters=1, follow=[0])
+    with pytest.raises(ParameterError, match="before must be a Partition; it is NoneType"):
+        h.partition(n_clusters=1).changes(None)
 
 
 def test_without_pandas(monkeypatch):

@@ -150,7 +150,7 @@ def test_large_trees(make):
 
 @pytest.mark.parametrize("n_shown", [0, -1, 2.5, True, "all"])
 def test_n_shown_must_be_positive(n_shown):
-    with pytest.raises(ParameterError, match="n_shown must be a positive integer, or None"):
+    with pytest.raises(ParameterError, match="n_shown must be a positive integer"):
         lay_out(FOUR, n_shown)
     with pytest.raises(ParameterError, match="n_shown"):
         plot_dendrogram(FOUR, "abcd", n_shown=n_shown)

@@ -244,7 +244,7 @@ def test_an_empty_hierarchy_says_so():
         ({"height": float("nan")}, "height must be"),
         ({"height": True}, "height must be"),
         ({"min_cluster_size": 0}, "min_cluster_size must be a positive integer; it is 0"),
-        ({"n_clusters": 4, "min_cluster_size": 2}, "n_clusters must be at most ., as many as have at least 2 points"),
+        ({"n_clusters": 4, "min_cluster_size": 2}, "n_clusters must be at most ., as many as have 2 points or more"),
     ],
 )
 def test_bad_cuts(rng, arguments, message):

@@ -14,13 +14,13 @@ from evertree.partition import Partition
 from evertree.refinement import Report
 
 if TYPE_CHECKING:
-    from evertree.estimators import AnytimeClustering
+    from evertree.estimators import AnytimeClustering as AnytimeClustering
 
 __version__ = "0.1.0.dev0"
 
+# Without AnytimeClustering: ``from evertree import *`` works without scikit-learn.
 __all__ = [
     "NULL",
-    "AnytimeClustering",
     "EvertreeError",
     "Hierarchy",
     "Location",
@@ -31,6 +31,10 @@ __all__ = [
     "load",
     "quality",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), "AnytimeClustering"])
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,9 @@ UNLIMITED = 1 << 62
 #: No node: the parent of the root, the children of a leaf.
 NULL = -1
 
+#: The label of a point that is in no cluster.
+NOISE = -1
+
 #: ``parent`` of a node that is on a list of free nodes is ``FREE - (next free node + 1)``: below NULL.
 FREE = -2
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import numbers
+import threading
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.atomic import one_at_a_time
 from evertree.errors import ParameterError
 from evertree.extras import require
+from evertree.inputs import as_count, as_height
 from evertree.partition import Partition
 from evertree.reader import HierarchyReader
 from evertree.tree import views
@@ -18,6 +20,8 @@ from evertree.tree import views
 
 class HierarchyCuts(HierarchyReader):
     """Ways to cut a hierarchy into flat clusters."""
+
+    _lock: threading.RLock
 
     def cut(
         self, n_clusters: int | None = None, height: float | None = None, min_cluster_size: int | None = None
@@ -31,9 +35,9 @@ class HierarchyCuts(HierarchyReader):
         height : float
             In SciPy's units, as in `linkage_matrix`.
         min_cluster_size : int
-            Points that a cluster must have: only merges of two clusters as large as that are undone, the highest first,
-            as many as `n_clusters` or `height` say, or all of them. Points that come off in smaller groups on the way
-            are in no cluster. (All of them: the leaf clusters of hdbscan.)
+            Points that a cluster must have; those in smaller pieces are in no cluster. With `n_clusters`, only merges
+            of two clusters as large as that are undone, the highest first, so that there are so many large ones. Given
+            alone, all such merges are undone: the leaf clusters of hdbscan.
 
         Returns
         -------
@@ -63,14 +67,11 @@ class HierarchyCuts(HierarchyReader):
         if n_clusters is None and height is None and min_cluster_size is None:
             raise ParameterError("cut takes n_clusters, height or min_cluster_size; it got none of them")
         if n_clusters is not None:
-            _check_whole("n_clusters", n_clusters, len(self))
-        if height is not None and not (
-            isinstance(height, numbers.Real) and not isinstance(height, bool) and height >= 0
-        ):
-            raise ParameterError(f"height must be a non-negative number; it is {height!r}")
-        if min_cluster_size is not None:
-            _check_whole("min_cluster_size", min_cluster_size, None)
-        return views.cut(self._live, self._keys.leaves(), n_clusters, height, min_cluster_size or 1)
+            n_clusters = as_count("n_clusters", n_clusters, len(self))
+        if height is not None:
+            height = as_height("height", height)
+        min_size = 1 if min_cluster_size is None else as_count("min_cluster_size", min_cluster_size)
+        return views.cut(self._live, self._keys.leaves(), n_clusters, height, min_size)
 
     def cuts(
         self,
@@ -90,8 +91,8 @@ class HierarchyCuts(HierarchyReader):
         Returns
         -------
         table : pandas.DataFrame
-            A row for each of ``keys()``, which are its index, and a column for each cut, named ``"n_clusters=5"`` or
-            ``"height=2.5"``.
+            A row for each of ``keys()``, which are its index, and a column for each cut, named ``"n_clusters=5"``,
+            ``"height=2.5"`` or, where only that is given, ``"min_cluster_size=10"``.
 
         Examples
         --------
@@ -102,12 +103,20 @@ class HierarchyCuts(HierarchyReader):
         {'n_clusters=1': 0, 'n_clusters=2': 1, 'height=0.5': 1}
         """
         pandas = require("pandas", "cuts", "pandas")
+        for name, levels in (("n_clusters", n_clusters), ("height", height)):
+            if isinstance(levels, str) or not isinstance(levels, Iterable):
+                raise ParameterError(f"{name} must be a collection of levels, such as [2, 5, 10]; it is {levels!r}")
         columns = {f"n_clusters={k}": self.cut(k, None, min_cluster_size) for k in n_clusters}
-        columns |= {f"height={x:g}": self.cut(None, x, min_cluster_size) for x in height}
+        columns |= {f"height={x!r}": self.cut(None, x, min_cluster_size) for x in height}
+        if not columns and min_cluster_size is not None:
+            columns = {f"min_cluster_size={min_cluster_size}": self.cut(None, None, min_cluster_size)}
         if not columns:
-            raise ParameterError("cuts takes collections n_clusters, height or both; it got none")
+            raise ParameterError(
+                "cuts takes collections n_clusters or height, or min_cluster_size; it got none of them"
+            )
         return pandas.DataFrame(columns, index=pandas.Index(self.keys(), name="key", tupleize_cols=False))
 
+    @one_at_a_time
     def partition(
         self,
         n_clusters: int | None = None,
@@ -142,13 +151,3 @@ class HierarchyCuts(HierarchyReader):
         if follow is not None and not isinstance(follow, Partition):
             raise ParameterError(f"follow must be None or a Partition; it is {type(follow).__name__}")
         return Partition.of(self.keys(), self.cut(n_clusters, height, min_cluster_size), follow)
-
-
-def _check_whole(name: str, value: Any, most: int | None) -> None:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, numbers.Integral)
-        or not 1 <= int(value) <= (most or int(value))
-    ):
-        allowed = "a positive integer" if most is None else f"an integer from 1 to {most}"
-        raise ParameterError(f"{name} must be {allowed}; it is {value!r}")

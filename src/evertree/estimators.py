@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from evertree.errors import ParameterError
 from evertree.extras import require
 from evertree.hierarchy import Hierarchy
+from evertree.inputs import as_count, as_height, as_seconds
+from evertree.partition import Partition
 
 require("sklearn", "AnytimeClustering", "sklearn")
 
 from sklearn.base import BaseEstimator, ClusterMixin  # noqa: E402
-from sklearn.utils.validation import check_is_fitted, validate_data  # noqa: E402
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data  # noqa: E402
 
 
 class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -27,7 +29,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         How many clusters to cut the tree into; None if `distance_threshold` is given.
     distance_threshold : float or None
         The height at which to cut it instead, in SciPy's units. Then `n_clusters` must be None.
-    linkage, metric, metric_params, goal, search_width, seed
+    linkage, metric, metric_params, goal, search_width
         As for `Hierarchy`.
     max_seconds : float or None
         How long `fit` and `partial_fit` may refine after the points are inserted; None until the goal is reached. The
@@ -86,7 +88,6 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         goal: str = "stable",
         search_width: int | None = 4,
         max_seconds: float | None = None,
-        seed: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.distance_threshold = distance_threshold
@@ -96,7 +97,6 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.goal = goal
         self.search_width = search_width
         self.max_seconds = max_seconds
-        self.seed = seed
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Cluster points from scratch.
@@ -114,13 +114,16 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         array([0, 0, 1])
         """
         X = self._checked(X, reset=True)
-        self.hierarchy_ = self._new_hierarchy()
-        self.hierarchy_.insert(X, sample_weight=sample_weight)
-        self._require_enough()
-        return self._finish(None)
+        h = self._new_hierarchy()
+        h.insert(X, sample_weight=sample_weight)
+        if self.n_clusters is not None:
+            as_count("n_clusters", self.n_clusters, len(h))
+        return self._finish(h, None)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Add points to the tree. Until there are `n_clusters` points, each is a cluster.
+
+        With ``metric="precomputed"``, X has the shape (k, n + k): to the n points so far, then among the new ones.
 
         Examples
         --------
@@ -132,10 +135,10 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         is_first = not hasattr(self, "hierarchy_")
         X = self._checked(X, reset=is_first)
-        if is_first:
-            self.hierarchy_ = self._new_hierarchy()
-        self.hierarchy_.insert(X, sample_weight=sample_weight)
-        return self._finish(None if is_first else self.partition_)
+        self._check_parameters()
+        h = self._new_hierarchy() if is_first else self.hierarchy_
+        h.insert(X, sample_weight=sample_weight)
+        return self._finish(h, None if is_first else self.partition_)
 
     def relabel(self) -> Self:
         """Cut the tree again, after points were removed, updated or inserted in ``hierarchy_``.
@@ -148,10 +151,13 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         array([0, 1])
         """
         check_is_fitted(self, "hierarchy_")
-        return self._finish(self.partition_)
+        self._check_parameters()
+        return self._finish(self.hierarchy_, self.partition_)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of the nearest live point, for each of some points. The tree does not change. O(n m) for each.
+
+        With ``metric="precomputed"``, X has the shape (k, n): the dissimilarities to the n live points.
 
         ``hierarchy_.locate(X)`` says more: where each would go, at which height, and whether it is far from all.
 
@@ -162,8 +168,10 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         array([0, 1])
         """
         check_is_fitted(self, "hierarchy_")
-        X = self._checked(X, reset=False)
-        return np.array([self.partition_[place.nearest] for place in self.hierarchy_.locate(X)], np.int64)
+        places = self.hierarchy_.locate(self._checked(X, reset=False))
+        if any(place.nearest not in self.partition_ for place in places):
+            raise ParameterError("points were inserted into hierarchy_ that have no label yet: call relabel() first")
+        return np.array([self.partition_[place.nearest] for place in places], np.int64)
 
     @property
     def linkage_matrix_(self) -> NDArray[np.float64]:
@@ -213,43 +221,54 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
+        tags.input_tags.pairwise = self._is_precomputed
         return tags
 
-    def _new_hierarchy(self) -> Hierarchy:
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.metric, str) and self.metric == "precomputed"
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that would only be looked at after points were inserted."""
         if (self.n_clusters is None) == (self.distance_threshold is None):
             raise ParameterError(
                 "n_clusters or distance_threshold must be given, and the other one be None; they are "
                 f"{self.n_clusters!r} and {self.distance_threshold!r}"
             )
+        if self.n_clusters is not None:
+            as_count("n_clusters", self.n_clusters)
+        if self.distance_threshold is not None:
+            as_height("distance_threshold", self.distance_threshold)
+        as_seconds(self.max_seconds)
+
+    def _new_hierarchy(self) -> Hierarchy:
+        self._check_parameters()
         return Hierarchy(
             self.linkage,
             self.metric,
             metric_params=self.metric_params,
             goal=self.goal,
             search_width=self.search_width,
-            seed=self.seed,
         )
 
     def _checked(self, X: Any, reset: bool) -> Any:
-        """`X` as scikit-learn wants it checked; objects for a function that compares them are not."""
+        """`X` as scikit-learn wants it checked.
+
+        Objects that a function compares are not; and dissimilarities have a column for each live point, whatever their
+        number was before.
+        """
         if callable(self.metric):
             return X
+        if self._is_precomputed and not reset:
+            return check_array(X, dtype=[np.float64, np.float32])
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
 
-    def _require_enough(self) -> None:
-        n = len(self.hierarchy_)
-        if self.n_clusters is not None and isinstance(self.n_clusters, int) and self.n_clusters > n:
-            raise ParameterError(f"n_clusters must be at most the number of points, {n}; it is {self.n_clusters}")
-
-    def _finish(self, earlier: Any) -> Self:
+    def _finish(self, h: Hierarchy, earlier: Partition | None) -> Self:
         """Refine, and cut into clusters that keep the labels that they had."""
-        h = self.hierarchy_
-        self.report_ = h.refine(seconds=self.max_seconds)
-        n_clusters = self.n_clusters
-        if isinstance(n_clusters, int):
-            n_clusters = min(n_clusters, len(h))
-        self.partition_ = h.partition(n_clusters=n_clusters, height=self.distance_threshold, follow=earlier)
-        self.labels_ = self.partition_.labels
-        self.n_clusters_ = len(self.partition_)
+        report = h.refine(seconds=self.max_seconds)
+        n_clusters = None if self.n_clusters is None else min(int(self.n_clusters), len(h))
+        partition = h.partition(n_clusters=n_clusters, height=self.distance_threshold, follow=earlier)
+        self.hierarchy_, self.report_, self.partition_ = h, report, partition
+        self.labels_ = partition.labels.copy()
+        self.n_clusters_ = len(partition)
         return self

@@ -134,7 +134,7 @@ class HierarchyExports(HierarchyReader):
         >>> [text.get_text() for text in ax.get_xticklabels()]
         ['c', 'a', 'b']
         """
-        labels = partition
+        labels = options.pop("labels", None) if partition is None else partition
         if isinstance(partition, Partition):
             if partition.keys != self.keys():
                 raise ParameterError(
@@ -173,5 +173,5 @@ class HierarchyExports(HierarchyReader):
 
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        Path(path).write_bytes((text + "\n").encode())  # a text that cannot be encoded leaves no empty file
     return text

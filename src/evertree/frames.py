@@ -5,28 +5,40 @@ None of these libraries is imported for it: a table is known by what it can do.
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Hashable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import InvalidKeyError, NotNumericError, listed
+from evertree.errors import InvalidKeyError, NotNumericError, listed, name_rows
 from evertree.extras import require
 
 
 def is_frame(X: Any) -> bool:
     """Whether `X` is a table with names for its columns."""
-    return (
-        hasattr(X, "column_names") or hasattr(X, "__dataframe__") or (hasattr(X, "columns") and hasattr(X, "to_numpy"))
-    )
+    return _kind(X) is not None
+
+
+def _kind(X: Any) -> str | None:
+    """Which library a table is from. By its class: an instance may have a column of any name."""
+    can = type(X)
+    if hasattr(can, "iloc") and hasattr(can, "columns"):
+        return "pandas"
+    if hasattr(can, "column_names") and hasattr(can, "num_rows"):
+        return "arrow"
+    if hasattr(can, "get_columns") and hasattr(can, "to_series"):
+        return "polars"
+    return "unknown" if hasattr(can, "__dataframe__") else None
 
 
 def column_names(X: Any) -> list[Any]:
     """The names of the columns of a table."""
     frame = _known(X)
-    return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+    return list(frame.column_names if _kind(frame) == "arrow" else frame.columns)
 
 
 def to_array(X: Any) -> NDArray[Any]:
@@ -50,26 +62,31 @@ def take_keys(X: Any, name: str) -> tuple[list[Hashable], Any]:
     """The keys in the named column, or the named index, of a table; and the table without that column."""
     frame = _known(X)
     names = column_names(frame)
+    if names.count(name) > 1:
+        raise InvalidKeyError(f"keys must name one column of X; there are {names.count(name)} of the name {name!r}")
     if name in names:
-        column = frame[name]
-        values = (
-            column.to_pylist()
-            if hasattr(column, "to_pylist")
-            else column.tolist()
-            if hasattr(column, "tolist")
-            else column.to_list()
+        kind = _kind(frame)
+        missing = frame[name].is_null() if kind != "pandas" else frame[name].isna()
+        values = frame[name].to_pylist() if kind == "arrow" else frame[name].to_list()
+        without = {"arrow": "drop_columns", "polars": "drop", "pandas": "drop"}[kind or ""]
+        rest = getattr(frame, without)(columns=[name]) if kind == "pandas" else getattr(frame, without)([name])
+    elif name in getattr(getattr(frame, "index", None), "names", ()):
+        index = frame.index.get_level_values(name)
+        missing, values, rest = index.isna(), index.tolist(), frame
+    else:
+        raise InvalidKeyError(
+            f"keys must be the keys, or the name of a column or an index of X; X has no {name!r}: it has "
+            f"{listed(names)}"
         )
-        return values, _without(frame, name)
-    if name in getattr(getattr(frame, "index", None), "names", ()):
-        return frame.index.get_level_values(name).tolist(), frame
-    raise InvalidKeyError(
-        f"keys must be the keys, or the name of a column or an index of X; X has no {name!r}: it has {listed(names)}"
-    )
+    gone = np.flatnonzero(np.asarray(missing, np.bool_))
+    if gone.size:
+        raise InvalidKeyError(f"keys must all be there; {name!r} has missing values in {name_rows(gone)}")
+    return values, rest
 
 
 def _known(X: Any) -> Any:
     """`X` itself, or what pandas makes of it where it can only be exchanged."""
-    if hasattr(X, "column_names") or (hasattr(X, "columns") and hasattr(X, "to_numpy")):
+    if _kind(X) != "unknown":
         return X
     pandas = require("pandas", "a data frame of a library that evertree does not know", "pandas")
     with warnings.catch_warnings():
@@ -77,29 +94,36 @@ def _known(X: Any) -> Any:
         return pandas.api.interchange.from_dataframe(X)
 
 
-def _without(frame: Any, name: str) -> Any:
-    if hasattr(frame, "drop_columns"):  # Arrow
-        return frame.drop_columns([name])
-    return frame.drop(columns=name) if hasattr(frame, "iloc") else frame.drop(name)
-
-
 def _column(frame: Any, k: int) -> NDArray[Any]:
     """A column as an array; of objects if it does not hold numbers."""
-    if hasattr(frame, "iloc"):
+    kind = _kind(frame)
+    if kind == "pandas":
         series = frame.iloc[:, k]
-        if isinstance(series.dtype, np.dtype):
-            return _numbers(series.to_numpy())
-        try:  # types of pandas's own, which know of missing values
-            return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
-        except (TypeError, ValueError):
-            return np.empty(0, object)
-    column = frame.column(k) if hasattr(frame, "column_names") else frame.to_series(k)
-    return _numbers(np.asarray(column.to_numpy()))
+        return _numbers(series.to_numpy()) if isinstance(series.dtype, np.dtype) else _nullable(series)
+    if kind == "arrow":
+        column = frame.column(k)
+        is_chunked = hasattr(type(column), "chunks")
+        return _numbers(column.to_numpy() if is_chunked else column.to_numpy(zero_copy_only=False))
+    return _numbers(frame.to_series(k).to_numpy())
+
+
+def _nullable(series: Any) -> NDArray[Any]:
+    """A column of one of pandas's own types, which know of missing values: numbers and truth values, and no others."""
+    is_number = getattr(series.dtype, "_is_numeric", False) or getattr(series.dtype, "_is_boolean", False)
+    if not is_number:
+        return np.empty(len(series), object)
+    single = getattr(series.dtype, "numpy_dtype", None) == np.float32
+    values: NDArray[Any] = series.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
+    return values
 
 
 def _numbers(column: NDArray[Any]) -> NDArray[Any]:
-    """Objects that are numbers as numbers; None is one that is missing."""
-    if column.dtype.kind != "O" or any(isinstance(value, str) for value in column):
+    """Objects that are numbers as numbers; None is one that is missing. Lists are none."""
+    if column.ndim != 1:
+        return np.empty(len(column), object)
+    if column.dtype.kind != "O" or not all(
+        value is None or isinstance(value, numbers.Number | Decimal) for value in column
+    ):
         return column
     try:
         return column.astype(np.float64)

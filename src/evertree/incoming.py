@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.errors import DataError, DimensionError, MagnitudeError, NotFiniteError, NotNumericError, ParameterError
-from evertree.inputs import as_dissimilarities, as_points
+from evertree.inputs import as_array, as_dissimilarities, as_points
 from evertree.metrics import LARGEST
-from evertree.scheme import DISSIMILARITIES, OBJECTS, Scheme
+from evertree.scheme import DISSIMILARITIES, OBJECTS, VECTORS, Scheme
 from evertree.tree import Incoming, LiveTree
 
 #: Called with the number of pairs done, and of all pairs.
@@ -56,6 +56,28 @@ def receive(
         return Incoming(points, None, evaluated(scheme.metric, points, old, progress), n_pairs)
     assert scheme.vectors is not None
     return Incoming(points, coordinates=scheme.vectors.coordinates(points))
+
+
+def receive_alone(scheme: Scheme, X: Any, live: LiveTree, leaves: NDArray[np.int32]) -> Incoming:
+    """New points that are compared with those at `leaves`, and not with each other.
+
+    Stored dissimilarities among them are zero, and mean nothing.
+    """
+    if scheme.holds == VECTORS:
+        return receive(scheme, X, live, leaves)
+    if scheme.holds == OBJECTS:
+        points = _as_points_or_objects(scheme, X, live)
+        old = live.points(leaves)
+        known = [evaluated(scheme.metric, points[k : k + 1], old, None)[:, : leaves.size] for k in range(len(points))]
+        matrix = np.concatenate([np.empty((0, leaves.size)), *known])
+    else:
+        points, matrix = None, as_array(X)
+        if matrix.ndim != 2 or matrix.shape[1] != leaves.size:
+            raise DimensionError(
+                f"X must have {leaves.size} columns, the dissimilarities to keys(); its shape is {matrix.shape}"
+            )
+    whole = as_dissimilarities(np.hstack([matrix, np.zeros((len(matrix), len(matrix)))]), leaves.size, live.dtype)
+    return Incoming(points, None, whole)
 
 
 def receive_changed(

@@ -56,7 +56,7 @@ def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDA
     return np.ascontiguousarray(points, dtype=wanted)
 
 
-def _as_array(X: Any) -> NDArray[Any]:
+def as_array(X: Any) -> NDArray[Any]:
     """`X` as an array of real numbers."""
     if frames.is_frame(X):
         return frames.to_array(X)
@@ -82,7 +82,7 @@ def _as_array(X: Any) -> NDArray[Any]:
 
 def _as_matrix(X: Any) -> NDArray[Any]:
     """`X` as an array of real numbers with two dimensions; with no columns only where it has no rows."""
-    points = _as_array(X)
+    points = as_array(X)
     if points.ndim == 1 and points.size == 0:
         return points.reshape(0, 0)
     if points.ndim != 2:
@@ -172,6 +172,25 @@ def as_whole_number(name: str, value: Any) -> int:
     return int(value)
 
 
+def as_count(name: str, value: Any, most: int | None = None) -> int:
+    """A positive integer, and at most `most`."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, numbers.Integral)
+        or not 1 <= int(value) <= (most or int(value))
+    ):
+        allowed = "a positive integer" if most is None else f"an integer from 1 to {most}"
+        raise ParameterError(f"{name} must be {allowed}; it is {value!r}")
+    return int(value)
+
+
+def as_height(name: str, value: Any) -> float:
+    """A non-negative number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value) >= 0:
+        raise ParameterError(f"{name} must be a non-negative number; it is {value!r}")
+    return float(value)
+
+
 def as_width(search_width: Any) -> int | None:
     """How many nodes a search keeps, None for all."""
     if search_width is None:
@@ -197,7 +216,7 @@ def as_dissimilarities(
     points, that is a square matrix, and a condensed one will do. For `changed` points, named by their positions, it is
     (k, n_live).
     """
-    matrix = _as_array(X)
+    matrix = as_array(X)
     if matrix.ndim == 1 and n_live == 0 and changed is None and matrix.size:  # one value is a triangle of two points
         matrix = _as_square(matrix)
     if matrix.ndim == 0:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import numbers
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evertree.atomic import one_at_a_time
-from evertree.errors import DimensionError, ParameterError
-from evertree.incoming import receive
+from evertree.incoming import receive_alone
+from evertree.inputs import as_height
 from evertree.reader import HierarchyReader
-from evertree.scheme import DISSIMILARITIES, OBJECTS
-from evertree.tree import LiveTree, views
+from evertree.tree import views
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,8 @@ class HierarchyLocator(HierarchyReader):
             As for `insert`. With ``metric="precomputed"``, dissimilarities to the n live points, in the shape (k, n).
         reject_above : float, optional
             A point that would join above this height is rejected: it belongs to no cluster below it. By default the
-            height of the root: such a point is farther from all others than they are from each other.
+            height of the root: such a point is farther from all others than they are from each other. (Where that is 0,
+            nothing is rejected.)
 
         Returns
         -------
@@ -91,13 +89,16 @@ class HierarchyLocator(HierarchyReader):
         'would join at 121, above the root, which is at 11.3'
         """
         self._require_points("locate")
-        if reject_above is not None and not (
-            isinstance(reject_above, numbers.Real) and not isinstance(reject_above, bool) and reject_above >= 0
-        ):
-            raise ParameterError(f"reject_above must be None or a non-negative number; it is {reject_above!r}")
+        if reject_above is not None:
+            reject_above = as_height("reject_above", reject_above)
         leaves, keys = self._keys.leaves(), self.keys()
         live = self._live.copy()  # in which the new leaves get rows, but never hang
-        new = np.concatenate([np.empty(0, np.int32), *self._leaves_for(live, X, leaves)])
+        incoming = receive_alone(live.scheme, X, live, leaves)
+        count, weights = len(incoming), np.ones(len(incoming))
+        live.check_range(incoming, weights)
+        live.reserve(count)
+        births = np.arange(self._keys.next_birth, self._keys.next_birth + count)
+        new = live.add_leaves(incoming, weights, births, leaves)
         places, values = live.find_places(new)
         nearest, distances = live.nearest(new, leaves)
         top = float(views.find_merges(live).height[live.root])
@@ -108,30 +109,13 @@ class HierarchyLocator(HierarchyReader):
             found.append(Location(place, height, tuple(self._above(place)), keys[position], distance, rejected, reason))
         return found
 
-    def _leaves_for(self, live: LiveTree, X: Any, leaves: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:
-        """Leaves for new points, which know their dissimilarities to the live points, but not to each other."""
-        parts = [X]
-        if live.scheme.holds == DISSIMILARITIES:
-            matrix = np.asarray(X)
-            if matrix.ndim != 2 or matrix.shape[1] != leaves.size:
-                raise DimensionError(
-                    f"X must have {leaves.size} columns, the dissimilarities to keys(); its shape is {matrix.shape}"
-                )
-            parts = [np.append(line, 0)[None] for line in matrix]
-        elif live.scheme.holds == OBJECTS:
-            parts = [[x] for x in X]
-        for part in parts:
-            incoming = receive(live.scheme, part, live, leaves)
-            count = len(incoming)
-            live.check_range(incoming, np.ones(count))
-            live.reserve(count)
-            births = np.arange(self._keys.next_birth, self._keys.next_birth + count)
-            yield live.add_leaves(incoming, np.ones(count), births, leaves)
-
 
 def _verdict(height: float, reject_above: float | None, top: float) -> tuple[bool, str]:
-    limit, name = (
-        (top, f"the root, which is at {top:.3g}") if reject_above is None else (reject_above, f"{reject_above:g}")
-    )
-    rejected = height > limit
+    if reject_above is None:
+        if top == 0:
+            return False, f"would join at {height:.3g}; points that are all equal do not say what is far"
+        reject_above, name = top, f"the root, which is at {top:.3g}"
+    else:
+        name = f"{reject_above:g}"
+    rejected = height > reject_above
     return rejected, f"would join at {height:.3g}, {'above' if rejected else 'not above'} {name}"

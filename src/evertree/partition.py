@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import numbers
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.columns import NOISE
 from evertree.errors import ParameterError, UnknownKeyError
 from evertree.extras import require
-from evertree.tree.views import NOISE
 
 #: What can become of a cluster, in the order of the table.
 EVENTS = ("born", "died", "split", "merged", "grew", "shrank")
@@ -48,31 +49,47 @@ class Partition:
     2  shrank   0  [a]
     """
 
-    keys: list[Hashable]
+    _keys: tuple[Hashable, ...] = field(repr=False)
     labels: NDArray[np.int64]
     _next_id: int = field(repr=False)
     _position: dict[Hashable, int] = field(repr=False)
 
     @classmethod
-    def of(cls, keys: list[Hashable], clusters: NDArray[np.int64], follow: Partition | None = None) -> Partition:
+    def of(cls, keys: Iterable[Hashable], clusters: Any, follow: Partition | None = None) -> Partition:
         """Name clusters 0, 1, … of some keys: as they are, or after those of an earlier partition.
 
         Examples
         --------
-        >>> before = et.Partition.of(["a", "b", "c"], np.array([0, 0, 1]))
-        >>> et.Partition.of(["c", "b", "x"], np.array([0, 1, 2]), follow=before).labels
+        >>> before = et.Partition.of(["a", "b", "c"], [0, 0, 1])
+        >>> et.Partition.of(["c", "b", "x"], [0, 1, 2], follow=before).labels
         array([1, 0, 2])
         """
-        labels, next_id = clusters, int(clusters.max(initial=NOISE)) + 1
+        names, labels = tuple(keys), np.array(clusters, np.int64)
+        position = {key: i for i, key in enumerate(names)}
+        if labels.shape != (len(position),) or len(position) < len(names) or labels.min(initial=NOISE) < NOISE:
+            raise ParameterError("clusters must be whole numbers from -1 on, one for each key, and keys must differ")
+        next_id = int(labels.max(initial=NOISE)) + 1
         if follow is not None:
-            labels, next_id = _follow(keys, clusters, follow)
-        return cls(keys, labels, next_id, {key: i for i, key in enumerate(keys)})
+            labels, next_id = _follow(names, labels, follow)
+        labels.setflags(write=False)
+        return cls(names, labels, next_id, position)
+
+    @property
+    def keys(self) -> list[Hashable]:
+        """The keys of that moment, oldest first.
+
+        Examples
+        --------
+        >>> et.Partition.of(["a", "b"], [0, 0]).keys
+        ['a', 'b']
+        """
+        return list(self._keys)
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.ids)
+    def __contains__(self, key: object) -> bool:
+        return key in self._position
 
     def __getitem__(self, key: Hashable) -> int:
         if key not in self._position:
@@ -82,7 +99,7 @@ class Partition:
     def __repr__(self) -> str:
         n_noise = int(np.count_nonzero(self.labels == NOISE))
         noise = f", {n_noise:,} points in none" if n_noise else ""
-        return f"Partition: {len(self):,} clusters of {len(self.keys):,} points{noise}"
+        return f"Partition: {len(self):,} clusters of {len(self._keys):,} points{noise}"
 
     @property
     def ids(self) -> list[int]:
@@ -108,10 +125,10 @@ class Partition:
         >>> h.partition(n_clusters=2).members(0)
         ['a', 'b']
         """
-        found = np.flatnonzero(self.labels == id)
+        found = np.flatnonzero(self.labels == id) if isinstance(id, numbers.Integral) else np.empty(0, np.intp)
         if id == NOISE or found.size == 0:
             raise ParameterError(f"id must be that of a cluster of this partition, one of ids; it is {id!r}")
-        return [self.keys[i] for i in found.tolist()]
+        return [self._keys[i] for i in found.tolist()]
 
     def sizes(self) -> dict[int, int]:
         """The number of points of each cluster, by id.
@@ -158,57 +175,42 @@ class Partition:
         1   split   0       4      2    [1]  [2, 3]
         2  shrank   0       4      2    [1]  [2, 3]
         """
+        if not isinstance(before, Partition):
+            raise ParameterError(f"before must be a Partition; it is {type(before).__name__}")
         pandas = require("pandas", "changes", "pandas")
         rows = _Flow(before, self).events()
         rows.sort(key=lambda row: (EVENTS.index(row[0]), row[1]))
         return pandas.DataFrame(rows, columns=["event", "id", "before", "after", "others", "keys"])
 
 
-def _common(keys: list[Hashable], before: Partition) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Positions of the keys that both have: now, and before."""
-    pairs = [(i, before._position[key]) for i, key in enumerate(keys) if key in before._position]
-    now, then = np.array(pairs, np.intp).reshape(-1, 2).T
-    return now, then
-
-
-def _follow(keys: list[Hashable], clusters: NDArray[np.int64], before: Partition) -> tuple[NDArray[np.int64], int]:
+def _follow(
+    keys: tuple[Hashable, ...], clusters: NDArray[np.int64], before: Partition
+) -> tuple[NDArray[np.int64], int]:
     """Ids for clusters: those of before that they share most points with, each once, and new ones.
 
-    The assignment with the largest overlap in all (SciPy's). Clusters that share no points, not even by way of others,
-    are assigned apart from each other, so that it stays fast for many clusters.
+    The assignment with the largest overlap in all (SciPy's, for sparse matrices). So that a cluster may also get no id
+    of before, each has a column of its own, which is worth less than any point. A tie goes to the cluster with the
+    older point, which is numbered first: its points are worth a little more. All that together is less than one point.
     """
-    from scipy.optimize import linear_sum_assignment
-    from scipy.sparse import coo_array
+    from scipy.sparse import coo_array, csr_array, diags_array, hstack
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
     n_now, then_ids = int(clusters.max(initial=NOISE)) + 1, np.array(before.ids, np.int64)
-    now, then = _common(keys, before)
+    pairs = [(i, before._position[key]) for i, key in enumerate(keys) if key in before._position]
+    now, then = np.array(pairs, np.intp).reshape(-1, 2).T
     is_shared = (clusters[now] != NOISE) & (before.labels[then] != NOISE)
     row, column = clusters[now][is_shared], np.searchsorted(then_ids, before.labels[then][is_shared])
-    overlap = coo_array((np.ones(row.size), (row, column)), shape=(n_now, then_ids.size)).tocsr()
     ids = np.full(n_now, NOISE, np.int64)
-    for ours, theirs in _components(overlap):
-        block = overlap[ours][:, theirs].toarray()
-        a, b = linear_sum_assignment(block, maximize=True)
-        shares = block[a, b] > 0
-        ids[ours[a[shares]]] = then_ids[theirs[b[shares]]]
+    if row.size:
+        overlap = coo_array((np.ones(row.size), (row, column)), shape=(n_now, then_ids.size)).tocsr()
+        overlap.data += 0.25 / n_now * (1 - np.repeat(np.arange(n_now), np.diff(overlap.indptr)) / n_now)
+        own = diags_array(np.full(n_now, 0.5 / n_now))
+        _, chosen = min_weight_full_bipartite_matching(csr_array(hstack([overlap, own])), maximize=True)
+        is_kept = chosen < then_ids.size
+        ids[is_kept] = then_ids[chosen[is_kept]]
     is_new = ids == NOISE
     ids[is_new] = before._next_id + np.arange(np.count_nonzero(is_new))
     return np.append(ids, NOISE)[clusters], before._next_id + int(np.count_nonzero(is_new))
-
-
-def _components(overlap: Any) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """The rows and columns of each block into which a sparse matrix falls apart."""
-    from scipy.sparse import block_array
-    from scipy.sparse.csgraph import connected_components
-
-    if overlap.nnz == 0:
-        return
-    n_blocks, block = connected_components(block_array([[None, overlap], [overlap.T, None]]))
-    parts = []
-    for of in (block[: overlap.shape[0]], block[overlap.shape[0] :]):
-        order = np.argsort(of, kind="stable")
-        parts.append(np.split(order, np.searchsorted(of[order], np.arange(1, n_blocks))))
-    yield from zip(*parts, strict=True)
 
 
 class _Flow:
@@ -221,7 +223,7 @@ class _Flow:
         self.left: dict[int, list[Hashable]] = {}
         self.sources: dict[int, dict[int, int]] = {}  # counts of points that both have, by new and old cluster
         self.targets: dict[int, dict[int, int]] = {}  # the same, by old and new cluster
-        for key in dict.fromkeys([*before.keys, *after.keys]):
+        for key in dict.fromkeys([*before._keys, *after._keys]):
             old, new = _id_of(before, key), _id_of(after, key)
             if key in before._position and key in after._position:
                 self.sources.setdefault(new, {}).setdefault(old, 0)
@@ -263,8 +265,9 @@ def _majorities(counts: dict[int, dict[int, int]]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for cluster in sorted(counts):
         shares = counts[cluster]
+        total = sum(shares.values())
         for other, count in shares.items():
-            if NOISE not in (cluster, other) and 2 * count > sum(shares.values()):
+            if NOISE not in (cluster, other) and 2 * count > total:
                 found.setdefault(other, []).append(cluster)
     return found
 

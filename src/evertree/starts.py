@@ -9,6 +9,7 @@ import numpy as np
 
 from evertree.errors import DimensionError, InvalidKeyError, listed
 from evertree.exchange import read_newick
+from evertree.frames import is_frame, take_keys
 from evertree.inputs import as_keys
 from evertree.tree import starting
 from evertree.workings import HierarchyWorkings
@@ -127,6 +128,8 @@ class HierarchyStarts(HierarchyWorkings):
         [2]
         """
         tree = read_newick(text, resolve)
+        if isinstance(keys, str) and is_frame(X):
+            keys, X = take_keys(X, keys)
         if metric != "precomputed" and len(X) != len(tree.labels):
             raise DimensionError(
                 f"X must have a row for each of the {len(tree.labels)} leaves of the text; it has {len(X)}"

@@ -173,7 +173,7 @@ def read_newick(text: str, resolve: bool = False) -> ParsedTree:
     """
     if not isinstance(text, str):
         raise DataError(f"a Newick tree is text, not {type(text).__name__}: read or decode it first")
-    outline = _parse(text)
+    outline = _parse(text.removeprefix("\ufeff"))
     labels = [outline.label[u] for u in outline.leaves]
     if len(set(labels)) < len(labels):
         shared = [label for label, count in Counter(labels).items() if count > 1]

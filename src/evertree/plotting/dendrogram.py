@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.columns import NOISE
 from evertree.errors import DimensionError, InvalidKeyError, ParameterError
 from evertree.inputs import as_choice, as_whole_number
 from evertree.plotting.axes import given_or_new, matplotlib
@@ -26,9 +27,6 @@ PALETTE = ("#332288", "#CC6677", "#117733", "#88CCEE", "#882255", "#DDCC77", "#A
 #: Colours of links above the clusters, and of those among points that are in no cluster.
 LINK_COLOR = "#777777"
 NOISE_COLOR = "#CCCCCC"
-
-#: The label of points that are in no cluster.
-_NOISE = -1
 
 #: Characters of a key that are shown.
 _MAX_CHARACTERS = 20
@@ -188,7 +186,7 @@ def _node_colors(Z: NDArray[np.float64], clusters: NDArray[np.intp] | None, abov
     if clusters is None or clusters.size == 0:
         return np.broadcast_to(to_rgba_array([above]), (2 * n - 1, 4))
     names, ranks = np.unique(clusters, return_inverse=True)
-    cycle = [NOISE_COLOR if name == _NOISE else PALETTE[name % len(PALETTE)] for name in names.tolist()]
+    cycle = [NOISE_COLOR if name == NOISE else PALETTE[name % len(PALETTE)] for name in names.tolist()]
     # A node of several clusters has rank -1, which finds the colour at the end.
     rank = [*ranks.tolist(), *[-1] * (n - 1)]
     for u, (left, right) in enumerate(Z[:, :2].astype(np.intp).tolist(), n):

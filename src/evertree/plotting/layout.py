@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import DataError, DimensionError, NotFiniteError, ParameterError
+from evertree.errors import DataError, DimensionError, NotFiniteError
+from evertree.inputs import as_count
 
 #: Distance of neighbours at the bottom, as in SciPy: they are at 5, 15, 25, ….
 SPACING = 10.0
@@ -83,7 +83,7 @@ def lay_out(Z: Any, n_shown: int | None = None) -> Layout:
     """
     matrix = as_linkage_matrix(Z)
     n = len(matrix) + 1
-    first = 0 if n_shown is None else max(n - _as_positive(n_shown), 0)
+    first = 0 if n_shown is None else max(n - as_count("n_shown", n_shown), 0)
     pairs = np.sort(matrix[first:, :2].astype(np.intp), axis=1)
     merges = np.arange(n + first, 2 * n - 1)
     children = pairs.ravel()
@@ -140,9 +140,3 @@ def _first_places(pairs: list[list[int]], first_merge: int, n_nodes: int) -> lis
         start[left] = start[u]
         start[right] = start[u] + width[left]
     return start
-
-
-def _as_positive(n_shown: Any) -> int:
-    if not isinstance(n_shown, numbers.Integral) or isinstance(n_shown, bool) or n_shown < 1:
-        raise ParameterError(f"n_shown must be a positive integer, or None for all leaves; it is {n_shown!r}")
-    return int(n_shown)

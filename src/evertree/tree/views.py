@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
+from evertree.columns import NOISE
 from evertree.errors import ParameterError
 from evertree.tree.live import LiveTree
-
-#: The label of a point that is in no cluster.
-NOISE = -1
 
 
 @dataclass(frozen=True)
@@ -54,35 +52,29 @@ def linkage_matrix(live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.floa
 def cut(
     live: LiveTree, leaves: NDArray[np.int32], n_clusters: int | None, height: float | None, min_size: int
 ) -> NDArray[np.int64]:
-    """The cluster of each of `leaves`, numbered by first appearance; NOISE for leaves in none.
+    """The cluster of each of `leaves`, numbered by first appearance; NOISE for those in pieces below `min_size`.
 
-    The highest merges are undone until there are `n_clusters` clusters, or all above a height, or all, where neither is
-    given. Only merges of two clusters of at least `min_size` points each count: what is smaller falls off as noise,
-    where a merge below it counts.
+    All merges above a height are undone. Or, of the merges of two clusters of at least `min_size` points each, the
+    highest, so that there are `n_clusters` such clusters; or all of them, where neither is given.
     """
     merges = find_merges(live)
     _, first, stop = _spans(live, merges.nodes)
     count = stop - first
-    candidates = merges.inner
-    if min_size > 1:
-        left, right = live.tree.left[candidates], live.tree.right[candidates]
-        candidates = candidates[np.minimum(count[left], count[right]) >= min_size]
-    if n_clusters is not None:
-        n_splits = n_clusters - 1
-        if n_splits > candidates.size:
-            raise ParameterError(
-                f"n_clusters must be at most {candidates.size + 1}, as many as have at least {min_size} points each; "
-                f"it is {n_clusters}"
-            )
-    elif height is not None:
-        n_splits = int(np.count_nonzero(merges.height[candidates] > height))
-    else:
-        n_splits = candidates.size
     is_split = np.zeros(live.tree.parent.size, np.bool_)
-    is_split[candidates[candidates.size - n_splits :]] = True
-    cluster = np.empty(live.tree.parent.size, np.int32)
-    if min_size > 1:
+    if height is not None:
+        is_split[merges.inner[merges.height[merges.inner] > height]] = True
+    else:
+        left, right = live.tree.left[merges.inner], live.tree.right[merges.inner]
+        candidates = merges.inner[np.minimum(count[left], count[right]) >= min_size]
+        most = candidates.size + 1 if leaves.size >= min_size else 0
+        if n_clusters is not None and n_clusters > most:
+            raise ParameterError(
+                f"n_clusters must be at most {most}, as many as have {min_size} points or more; it is {n_clusters}"
+            )
+        n_splits = candidates.size if n_clusters is None else n_clusters - 1
+        is_split[candidates[candidates.size - n_splits :]] = True
         kernels.cut.split_above(live.tree, merges.nodes, is_split)
+    cluster = np.empty(live.tree.parent.size, np.int32)
     kernels.cut.find_clusters(live.tree, merges.nodes, is_split, cluster)
     found = cluster[leaves]
     return _numbered(found, count[found] < min_size)
