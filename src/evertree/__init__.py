@@ -12,6 +12,7 @@ from evertree.hierarchy import Hierarchy, load
 from evertree.locating import Location
 from evertree.partition import Partition
 from evertree.refinement import Report
+from evertree.verdicts import Instability
 
 if TYPE_CHECKING:
     from evertree.estimators import AnytimeClustering as AnytimeClustering
@@ -23,6 +24,7 @@ __all__ = [
     "NULL",
     "EvertreeError",
     "Hierarchy",
+    "Instability",
     "Location",
     "Partition",
     "Report",

@@ -43,14 +43,23 @@ class Instability(NamedTuple):
 
     @classmethod
     def of(cls, n_blocked: int, n_nodes: int, confidence: float | None) -> Instability:
-        """The share, and Wilson's interval for it; with no confidence it is of all nodes, and exact."""
+        """The share, and Wilson's interval for it; with no confidence it is of all nodes, and exact.
+
+        Examples
+        --------
+        >>> et.Instability.of(5, 100, confidence=None)
+        Instability(fraction=0.05, low=0.05, high=0.05, n_nodes=100)
+        """
         share = n_blocked / max(n_nodes, 1)
         if confidence is None:
             return cls(share, share, share, n_nodes)
         z = NormalDist().inv_cdf((1 + confidence) / 2)
         center = (share + z * z / (2 * n_nodes)) / (1 + z * z / n_nodes)
         reach = z / (1 + z * z / n_nodes) * math.sqrt(share * (1 - share) / n_nodes + (z / (2 * n_nodes)) ** 2)
-        return cls(share, max(center - reach, 0.0), min(center + reach, 1.0), n_nodes)
+        # At the ends of the scale the interval ends there too, but for rounding.
+        low = 0.0 if n_blocked == 0 else center - reach
+        high = 1.0 if n_blocked == n_nodes else center + reach
+        return cls(share, low, high, n_nodes)
 
 
 class HierarchyVerdicts(HierarchyReader):
