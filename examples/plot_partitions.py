@@ -34,7 +34,7 @@ for share in shares:
 # %%
 # The size of each cluster over time. An id that is gone is not used again.
 
-ids = sorted({i for partition in partitions for i in partition})
+ids = sorted({i for partition in partitions for i in partition.ids})
 sizes = np.array([[partition.sizes().get(i, 0) for partition in partitions] for i in ids])
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 ax.stackplot(range(1, 41), sizes, labels=[f"cluster {i}" for i in ids])

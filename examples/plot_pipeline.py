@@ -34,7 +34,7 @@ print(f"all points: {adjusted_rand_score(digit, model.labels_):.2f}")
 # %%
 # The digits that each cluster holds.
 
-counts = np.array([np.bincount(digit[model.labels_ == cluster], minlength=10) for cluster in model.partition_])
+counts = np.array([np.bincount(digit[model.labels_ == cluster], minlength=10) for cluster in model.partition_.ids])
 fig, ax = plt.subplots(figsize=(6, 4.5), layout="constrained")
 image = ax.imshow(counts, cmap="Blues")
 ax.set(xticks=range(10), yticks=range(len(counts)), xlabel="digit", ylabel="cluster")

@@ -30,9 +30,8 @@ def blobs(rng, n=60, n_columns=3, n_classes=3):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"n_clusters": None, "distance_threshold": 3.0}])
-def test_scikit_learns_checks(options):
-    results = check_estimator(et.AnytimeClustering(**options), expected_failed_checks=EXPECTED_TO_FAIL, on_skip=None)
+def test_scikit_learns_checks():
+    results = check_estimator(et.AnytimeClustering(), expected_failed_checks=EXPECTED_TO_FAIL, on_skip=None)
     status = {result["check_name"]: result["status"] for result in results}
     assert list(status.values()).count("passed") > 40
     assert {name for name, value in status.items() if value == "xfail"} == set(EXPECTED_TO_FAIL)

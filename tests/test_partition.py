@@ -228,6 +228,8 @@ def test_reading_a_partition():
             p.members(wrong)
     with pytest.raises(KeyError):
         p["z"]
+    with pytest.raises(TypeError, match="not iterable"):
+        list(p)
 
 
 def test_a_partition_does_not_change():

@@ -88,6 +88,9 @@ class Partition:
     def __len__(self) -> int:
         return len(self.ids)
 
+    #: Keys or ids? Use `keys` or `ids`. (Without this, Python would ask for the points 0, 1, ….)
+    __iter__ = None
+
     def __contains__(self, key: object) -> bool:
         return key in self._position
 
