@@ -176,8 +176,10 @@ def public_names():
                 owner = getattr(value.fget if isinstance(value, property) else value, "__module__", None) or ""
                 if not member.startswith("_") and owner.startswith("evertree"):  # and not inherited from elsewhere
                     yield f"{name}.{member}", value
-    for name in evertree.quality.__all__:
-        yield f"quality.{name}", getattr(evertree.quality, name)
+    for module in ("quality", "plotting", "exchange"):
+        package = importlib.import_module(f"evertree.{module}")
+        for name in package.__all__:
+            yield f"{module}.{name}", getattr(package, name)
 
 
 @pytest.mark.parametrize(

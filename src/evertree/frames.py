@@ -65,11 +65,7 @@ def take_keys(X: Any, name: str) -> tuple[list[Hashable], Any]:
     if names.count(name) > 1:
         raise InvalidKeyError(f"keys must name one column of X; there are {names.count(name)} of the name {name!r}")
     if name in names:
-        kind = _kind(frame)
-        missing = frame[name].is_null() if kind != "pandas" else frame[name].isna()
-        values = frame[name].to_pylist() if kind == "arrow" else frame[name].to_list()
-        without = {"arrow": "drop_columns", "polars": "drop", "pandas": "drop"}[kind or ""]
-        rest = getattr(frame, without)(columns=[name]) if kind == "pandas" else getattr(frame, without)([name])
+        missing, values, rest = _split(frame, name)
     elif name in getattr(getattr(frame, "index", None), "names", ()):
         index = frame.index.get_level_values(name)
         missing, values, rest = index.isna(), index.tolist(), frame
@@ -82,6 +78,18 @@ def take_keys(X: Any, name: str) -> tuple[list[Hashable], Any]:
     if gone.size:
         raise InvalidKeyError(f"keys must all be there; {name!r} has missing values in {name_rows(gone)}")
     return values, rest
+
+
+def _split(frame: Any, name: str) -> tuple[Any, list[Hashable], Any]:
+    """Where a column has no values, its values, and the table without it."""
+    column = frame[name]
+    match _kind(frame):
+        case "pandas":
+            return column.isna(), column.to_list(), frame.drop(columns=[name])
+        case "arrow":
+            return column.is_null(), column.to_pylist(), frame.drop_columns([name])
+        case _:
+            return column.is_null(), column.to_list(), frame.drop([name])
 
 
 def _known(X: Any) -> Any:

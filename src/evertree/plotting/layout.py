@@ -30,6 +30,13 @@ class Layout:
     bottom_node, bottom_x, bottom_size, bottom_height : ndarray of shape (n_merges + 1,)
         The clusters below which nothing is drawn, from left to right: leaves, which have height 0, and clusters that
         were not taken apart.
+
+    Examples
+    --------
+    >>> from evertree.plotting import lay_out
+    >>> layout = lay_out([[0, 1, 1.0, 2], [2, 3, 4.0, 3]])
+    >>> layout.height, layout.bottom_x
+    (array([1., 4.]), array([ 5., 15., 25.]))
     """
 
     node: NDArray[np.intp]
