@@ -99,6 +99,7 @@ def test_small_and_constant_data():
     assert np.isnan(quality.cophenetic_correlation(h, diagonal=True))
 
 
+@pytest.mark.slow
 def test_digits():
     """Handwritten digits of scikit-learn: a homogeneous tree is far from batch, and a stable one is as good."""
     datasets = pytest.importorskip("sklearn.datasets", reason="the digits come from scikit-learn")
