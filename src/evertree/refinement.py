@@ -137,18 +137,17 @@ def run(
     def report(stopped_by: str | None) -> Report:
         done = _counts(live) - before
         is_done = live.n_pending == 0 and live.n_guarded == 0
-        seconds_taken = time.perf_counter() - start
-        moment = (seconds_taken, quality(), int(done[[_MOVES, _GRAFTS]].sum()))
+        moment = (time.perf_counter() - start, quality(), int(done[[_MOVES, _GRAFTS]].sum()))
         return Report(
             moves=int(done[_MOVES]),
             checks=int(done[_CHECKS]),
             grafts=int(done[_GRAFTS]),
             searches=int(done[_SEARCHES]),
             dissimilarities=int(done[_EVALUATED]),
-            seconds=seconds_taken,
+            seconds=moment[0],
             pending=live.n_pending,
             due=live.n_due if to_stable else 0,
-            quality=quality(),
+            quality=moment[1],
             homogeneous=is_done and (not to_stable or live.scheme.linkage.strongly_reducible),
             stable=to_stable and is_done and live.n_due == 0,
             history=(*history, moment),

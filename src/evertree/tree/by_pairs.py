@@ -168,11 +168,6 @@ class PairLiveTree(LiveTree):
             distance[k] = found[position[k]]
         return position, distance
 
-    def find_places(self, leaves: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """For each of some leaves that hang nowhere, beside which node it would be hung, and ζ between the two."""
-        self._never_pause()
-        return super().find_places(leaves)
-
     def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """The linkage between the children of each of `nodes`; 0 for a leaf."""
         return np.where(nodes % 2 == 1, self.tree.height[nodes], 0.0)
@@ -242,7 +237,7 @@ class PairLiveTree(LiveTree):
 
     def insert(self, leaves: NDArray[np.int32]) -> None:
         """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
-        self._never_pause()
+        self.never_pause()
         self._begin_edit()
         start = 0
         while start < leaves.size:
@@ -257,7 +252,7 @@ class PairLiveTree(LiveTree):
 
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
-        self._never_pause()
+        self.never_pause()
         self._begin_edit()
         self._forget_neighbours(leaves, 0)
         kernels.remove.detach_leaves_of_pairs(self.tree, self.work, self.tag, leaves)
@@ -303,7 +298,7 @@ class PairLiveTree(LiveTree):
         is_limited = max_steps < UNLIMITED // PAIRS_PER_CHECK
         state[PAUSE_AT] = state[LOOKED_AT] + PAIRS_PER_CHECK * max_steps if is_limited else UNLIMITED
 
-    def _never_pause(self) -> None:
+    def never_pause(self) -> None:
         """Forget a check that has paused, because the tree is about to change, and pause at none."""
         self.tree.pairs.state[PAUSED_NODE] = NULL
         self.tree.pairs.state[PAUSE_AT] = UNLIMITED
@@ -419,5 +414,5 @@ class PairLiveTree(LiveTree):
     def _compute_all(self, nodes: NDArray[np.int32]) -> None:
         """Compute all heights from the pairs. O(n² m) at most."""
         self._choose_pivots()
-        self._never_pause()
+        self.never_pause()
         kernels.pair_path.compute_all(self.tree, self.tag, nodes)

@@ -428,8 +428,12 @@ class LiveTree(ABC):
             raise
         return leaves
 
+    def never_pause(self) -> None:  # noqa: B027  only some trees ever pause
+        """Let what is done next go on to its end, where it could pause."""
+
     def find_places(self, leaves: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """For each of some leaves that hang nowhere, beside which node it would be hung, and ζ between the two."""
+        self.never_pause()
         if self.aim.is_stable:
             self.prepare_search()
         place, value = np.empty(leaves.size, np.int32), np.empty(leaves.size)

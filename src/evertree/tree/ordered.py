@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evertree import kernels
-from evertree.columns import NULL, PAUSE_AT, UNLIMITED, PairTree
+from evertree.columns import NULL, UNLIMITED
 from evertree.tree.live import LiveTree
 
 #: The orders in which nodes that may violate homogeneity can be checked: their numbers in the kernel, in words.
@@ -17,8 +17,7 @@ def homogenise_in_order(live: LiveTree, order: str, rng: np.random.Generator, ma
 
     The library's own order is that of `LiveTree.homogenise`, the last in first out.
     """
-    if isinstance(live.tree, PairTree):
-        live.tree.pairs.state[PAUSE_AT] = UNLIMITED
+    live.never_pause()
     capacity = live.tree.parent.size
     queue = kernels.ordered.Queue(
         node=np.empty(capacity, np.int32),
