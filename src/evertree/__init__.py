@@ -12,6 +12,8 @@ from evertree.hierarchy import Hierarchy, load
 from evertree.locating import Location
 from evertree.partition import Partition
 from evertree.refinement import Report
+from evertree.store import DurableHierarchy
+from evertree.store import open as open  # noqa: A004
 from evertree.verdicts import Instability
 
 if TYPE_CHECKING:
@@ -19,9 +21,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-# Without AnytimeClustering: ``from evertree import *`` works without scikit-learn.
+# For ``from evertree import *``: without AnytimeClustering, so that it works without scikit-learn, and without open,
+# which would take the place of the built-in one.
 __all__ = [
     "NULL",
+    "DurableHierarchy",
     "EvertreeError",
     "Hierarchy",
     "Instability",

@@ -101,12 +101,40 @@ class CorruptFileError(FileFormatError):
     """The file is damaged, or was changed by hand."""
 
 
+class StoreError(EvertreeError, OSError):
+    """The file of a durable hierarchy cannot be used: the disk is full, say, or a place cannot be written to."""
+
+
+class LockedError(StoreError):
+    """The file is open for writing elsewhere."""
+
+
+class ReadOnlyError(StoreError):
+    """An edit of a hierarchy that was opened for reading alone."""
+
+
+class ClosedError(StoreError, ValueError):
+    """An edit of a durable hierarchy that has been closed."""
+
+
 class InvariantError(EvertreeError, AssertionError):
     """The tree broke one of its own invariants: a bug in evertree, please report it."""
 
 
 class MissingExtraError(EvertreeError, ImportError):
     """An optional package is needed that is not installed."""
+
+
+class DatabaseError(EvertreeError, OSError):
+    """A database failed, or refused what was asked of it. The text never has the password."""
+
+
+class TransientDatabaseError(DatabaseError):
+    """A database cannot be reached, or is busy: what failed may work if it is tried again."""
+
+
+class ReplacedError(EvertreeError, RuntimeError):
+    """Another follower has taken over the tables that this one wrote."""
 
 
 def listed(names: Iterable[Any]) -> str:

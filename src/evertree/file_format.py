@@ -29,13 +29,7 @@ _FORMAT = "evertree hierarchy"
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a file beside `path` and put it in place when it is complete, so that there is always a whole one."""
-    full_header = {
-        "format": _FORMAT,
-        "version": FORMAT_VERSION,
-        **header,
-        "sha256": {name: _digest(array) for name, array in arrays.items()},
-    }
-    text = np.frombuffer(json.dumps(full_header).encode(), np.uint8)
+    text = np.frombuffer(sealed(header, arrays), np.uint8)
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "There is no such folder to save to", str(target.parent))
@@ -51,6 +45,32 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def sealed(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """A header as text, with the format, its version and a SHA-256 of every array."""
+    digests = {name: _digest(array) for name, array in arrays.items()}
+    return json.dumps({"format": _FORMAT, "version": FORMAT_VERSION, **header, "sha256": digests}).encode()
+
+
+def unsealed(text: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The header that `sealed` wrote, if this version can read it. What its arrays are is checked by `check_arrays`."""
+    header = json.loads(text)
+    if not isinstance(header, dict) or header.get("format") != _FORMAT:
+        raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
+    if header["version"] > FORMAT_VERSION:
+        raise NewerFormatError(
+            f"{path} has format version {header['version']}, and this evertree reads up to {FORMAT_VERSION}: "
+            "upgrade evertree to read it"
+        )
+    return header
+
+
+def check_arrays(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]], path: str | os.PathLike[str]) -> None:
+    """Refuse arrays that are not those that the header was written for."""
+    for name, digest in header["sha256"].items():
+        if _digest(arrays[name]) != digest:
+            raise CorruptFileError(f"{path} is damaged: {name!r} does not have its checksum")
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -73,30 +93,17 @@ def _read_archive(
     if "header.npy" not in archive.namelist():
         raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
     text = _read_array(archive, "header")
-    header = json.loads(text.tobytes())
-    _check_header(path, header)
+    header = unsealed(text.tobytes(), path)
     if not np.array_equal(_read_array(archive, "header_sha256"), _digest_of_text(text)):
         raise CorruptFileError(f"{path} is damaged: its header does not have its checksum")
     arrays = {name: _read_array(archive, name) for name in header["sha256"]}
-    for name, array in arrays.items():
-        if _digest(array) != header["sha256"][name]:
-            raise CorruptFileError(f"{path} is damaged: {name!r} does not have its checksum")
+    check_arrays(header, arrays, path)
     return header, arrays
 
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     with archive.open(f"{name}.npy") as member:
         return np.lib.format.read_array(member, allow_pickle=False)
-
-
-def _check_header(path: str | os.PathLike[str], header: Any) -> None:
-    if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
-    if header["version"] > FORMAT_VERSION:
-        raise NewerFormatError(
-            f"{path} has format version {header['version']}, and this evertree reads up to {FORMAT_VERSION}: "
-            "upgrade evertree to read it"
-        )
 
 
 def _digest_of_text(text: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,11 +22,7 @@ from evertree.refinement import Report
 from evertree.scheme import DISSIMILARITIES, Scheme
 from evertree.starts import HierarchyStarts
 from evertree.tree import Aim, LiveTree, new_tree
-from evertree.tree.by_means import REORDER_SHARE
 from evertree.workings import NONE, checked_progress
-
-#: Points that are inserted between two looks at whether Ctrl-C has come.
-_PART = 4_096
 
 
 class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyLocator, HierarchyExports):
@@ -163,24 +159,7 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyLocator, HierarchyExpor
         array([0, 0, 1])
         """
         incoming, weights, chosen = self._checked(X, keys, sample_weight, progress)
-        if len(incoming) == 0:
-            return []
-        with Uninterrupted() as held:
-            before = self._undo_copy(len(incoming))
-            live = self._live_for(incoming)
-            self._keys.reserve(len(incoming))
-            leaves = live.add_leaves(
-                incoming, weights, self._next_births(len(incoming)), self._keys.leaves() if live.needs_order else NONE
-            )
-            for start in range(0, leaves.size, _PART):
-                live.insert(leaves[start : start + _PART])
-                leaves = self._reorder(live, REORDER_SHARE, leaves)
-                if held.should_stop and before is not None:
-                    self._live, self._keys = before
-                    return []  # Ctrl-C is raised where the block ends
-            self._live = live
-            self._n_edits += 1
-            return self._keys.add(chosen, leaves)
+        return self._insert(incoming, weights, chosen) if len(incoming) else []
 
     @one_at_a_time
     def remove(self, keys: Any) -> None:
@@ -199,14 +178,8 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyLocator, HierarchyExpor
         [1]
         """
         gone = as_keys(keys)
-        leaves = self._keys.leaves_of(gone)
-        if leaves.size == 0:
-            return
-        with Uninterrupted():
-            self._live.detach(leaves)
-            self._live.release(leaves)
-            self._keys.discard(gone)
-            self._n_edits += 1
+        if gone:
+            self._remove(gone, self._keys.leaves_of(gone))
 
     @one_at_a_time
     def update(self, keys: Any, X: Any, sample_weight: Any = None, progress: Progress | None = None) -> None:
@@ -236,25 +209,14 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyLocator, HierarchyExpor
         changed = as_keys(keys)
         leaves = self._keys.leaves_of(changed)
         live = self._live
-        order = self._keys.leaves() if live.needs_order else leaves
-        position = np.arange(leaves.size)
-        if live.needs_order:  # where the changed points stand, in the order in which they were named
-            place = np.empty(live.capacity, np.intp)
-            place[order >> 1] = np.arange(order.size)
-            position = place[leaves >> 1]
+        order, position = self._order_and_positions(leaves)
         weights = live.tree.size[leaves] if sample_weight is None else as_weights(sample_weight, leaves.size)
         n_edits = self._n_edits
         incoming = receive_changed(live.scheme, X, live, order, position, checked_progress(progress))
         self._refuse_edits_since(n_edits)
-        if leaves.size == 0:
-            return
-        live.check_range(incoming, weights)
-        births = live.tree.birth[leaves]
-        with Uninterrupted():
-            live.detach(leaves)
-            live.fill(leaves, incoming, weights, births, order)
-            live.insert(leaves)
-            self._n_edits += 1
+        if leaves.size:
+            live.check_range(incoming, weights)
+            self._update(changed, leaves, incoming, weights)
 
     @one_at_a_time
     def refine(
@@ -375,7 +337,7 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyLocator, HierarchyExpor
         >>> len(h), len(twin)
         (1, 2)
         """
-        return self._assembled(self.seed, self._live.copy(), self._keys.copy())
+        return Hierarchy._assembled(self.seed, self._live.copy(), self._keys.copy())
 
     @one_at_a_time
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -391,8 +353,7 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyLocator, HierarchyExpor
         >>> et.load("tree.evertree").keys()
         ['a', 'b']
         """
-        options = {"goal": self.goal, "search_width": self.search_width, "seed": self.seed}
-        saving.save(path, self._live, self._keys, options)
+        saving.save(path, self._live, self._keys, self._options)
 
     def __repr__(self) -> str:
         content = "empty"
@@ -403,7 +364,7 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyLocator, HierarchyExpor
         return f"Hierarchy(linkage={self.linkage!r}, metric={self._live.scheme.metric_name}): {content}"
 
     @classmethod
-    def _assembled(cls, seed: int, live: LiveTree, keys: KeyTable) -> Hierarchy:
+    def _assembled(cls, seed: int, live: LiveTree, keys: KeyTable) -> Self:
         h = cls.__new__(cls)
         h._lock = threading.RLock()
         h._n_edits = 0
@@ -414,7 +375,12 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyLocator, HierarchyExpor
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self)._assembled, (self._seed, self._live, self._keys)
+        return Hierarchy._assembled, (self._seed, self._live, self._keys)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """What a file keeps beside the tree and its scheme."""
+        return {"goal": self.goal, "search_width": self.search_width, "seed": self.seed}
 
     def _set_scheme(self, scheme: Scheme, X: Any) -> Report:
         old = self._live

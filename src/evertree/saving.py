@@ -21,6 +21,20 @@ from evertree.tree import Aim, LiveTree, MeanLiveTree, PairLiveTree, invariants,
 
 def save(path: str | os.PathLike[str], live: LiveTree, keys: KeyTable, options: Mapping[str, Any]) -> None:
     """Write a tree, its keys and the options of its hierarchy."""
+    write(path, *contents(live, keys, options))
+
+
+def load(
+    path: str | os.PathLike[str], metric: Callable[..., Any] | None = None
+) -> tuple[LiveTree, KeyTable, dict[str, Any]]:
+    """Read what `save` wrote, and check that it is a tree."""
+    return restored(*read(path), path, metric)
+
+
+def contents(
+    live: LiveTree, keys: KeyTable, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and the arrays of a tree, its keys and the options of its hierarchy."""
     used = live.n_used
     scheme = live.scheme
     params = scheme.metric_params or {}
@@ -57,14 +71,16 @@ def save(path: str | os.PathLike[str], live: LiveTree, keys: KeyTable, options: 
             header["points"] = encode_all(live.points(keys.leaves()))
         else:
             arrays["points"] = live.kept[: used // 2]
-    write(path, header, arrays)
+    return header, arrays
 
 
-def load(
-    path: str | os.PathLike[str], metric: Callable[..., Any] | None = None
+def restored(
+    header: dict[str, Any],
+    arrays: dict[str, NDArray[Any]],
+    path: str | os.PathLike[str],
+    metric: Callable[..., Any] | None = None,
 ) -> tuple[LiveTree, KeyTable, dict[str, Any]]:
-    """Read what `save` wrote, and check that it is a tree."""
-    header, arrays = read(path)
+    """What `contents` was given, checked to be a tree. The path is for error texts."""
     if metric is not None and (not callable(metric) or header.get("metric") is not None):
         raise ParameterError(
             f"metric must be a function, and the hierarchy in {path} must have been saved with one; its metric is "
@@ -78,11 +94,7 @@ def load(
         keys = KeyTable.assembled(
             names, arrays["leaves"], header["keys"] is None, header["next_birth"], header["next_number"]
         )
-        invariants.check_shape(live)
-        invariants.check_worklist(live)
-        invariants.check_search(live)
-        invariants.check_points(live)
-        invariants.check_keys(live, keys.leaves())
+        invariants.check_all_but_statistics(live, keys.leaves())
         if keys.next_birth <= live.tree.birth[keys.leaves()].max(initial=-1):
             raise CorruptFileError("a point is younger than the next one")
         if not live.is_blank:
@@ -114,7 +126,7 @@ def _missing(name: str) -> Callable[..., Any]:
 
     def missing(*_: Any) -> float:
         raise ParameterError(
-            f"the metric {name} is a function, which a file cannot hold: load(path, metric=...) takes it"
+            f"the metric {name} is a function, which a file cannot hold: give it as metric= when you load or open it"
         )
 
     missing.__name__ = name

@@ -229,12 +229,8 @@ class HierarchyVerdicts(HierarchyReader):
         >>> h.validate()
         """
         try:
-            invariants.check_shape(self._live)
-            invariants.check_worklist(self._live)
-            invariants.check_search(self._live)
-            invariants.check_points(self._live)
+            invariants.check_all_but_statistics(self._live, self._keys.leaves())
             invariants.check_statistics(self._live)
-            invariants.check_keys(self._live, self._keys.leaves())
         except InvariantError as error:
             raise InvariantError(f"{error}: a bug in evertree, please report it") from None
 

@@ -9,12 +9,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.atomic import Uninterrupted
 from evertree.errors import ParameterError
 from evertree.frames import is_frame, take_keys
 from evertree.incoming import Progress, receive
 from evertree.inputs import as_keys, as_weights
 from evertree.keys import KeyTable
 from evertree.tree import Incoming, LiveTree, new_tree, starting
+from evertree.tree.by_means import REORDER_SHARE
 from evertree.verdicts import HierarchyVerdicts
 
 #: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
@@ -22,6 +24,27 @@ UNDOABLE = 10_000
 
 #: No leaves.
 NONE = np.empty(0, np.int32)
+
+
+#: Points that are inserted between two looks at whether Ctrl-C has come.
+_PART = 4_096
+
+
+class Edit:
+    """The block in which an edit is made."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """The edit is done, unless an error came."""
+
+    def undo(self) -> None:
+        """The edit was given up, and left no trace."""
+
+
+#: The block of an edit that nobody writes down.
+UNRECORDED = Edit()
 
 
 class HierarchyWorkings(HierarchyVerdicts):
@@ -64,6 +87,76 @@ class HierarchyWorkings(HierarchyVerdicts):
                 "the hierarchy was changed by its own metric or progress callback while points were compared: they may "
                 "read it, but not edit it"
             )
+
+    def _insert(
+        self, incoming: Incoming, weights: NDArray[np.float64], chosen: list[Hashable] | None
+    ) -> list[Hashable]:
+        """Hang checked points into the tree; return their keys."""
+        with Uninterrupted() as held:
+            before = self._undo_copy(len(incoming))
+            live = self._live_for(incoming)
+            self._keys.reserve(len(incoming))
+            with self._recorded("insert", chosen, incoming, weights) as edit:
+                leaves = live.add_leaves(
+                    incoming,
+                    weights,
+                    self._next_births(len(incoming)),
+                    self._keys.leaves() if live.needs_order else NONE,
+                )
+                for start in range(0, leaves.size, _PART):
+                    live.insert(leaves[start : start + _PART])
+                    leaves = self._reorder(live, REORDER_SHARE, leaves)
+                    if held.should_stop and before is not None:
+                        self._live, self._keys = before
+                        edit.undo()
+                        return []  # Ctrl-C is raised where the block ends
+                self._live = live
+                self._n_edits += 1
+                return self._keys.add(chosen, leaves)
+
+    def _remove(self, gone: list[Hashable], leaves: NDArray[np.int32]) -> None:
+        """Take live points out of the tree."""
+        with Uninterrupted(), self._recorded("remove", gone):
+            self._live.detach(leaves)
+            self._live.release(leaves)
+            self._keys.discard(gone)
+            self._n_edits += 1
+
+    def _update(
+        self,
+        changed: list[Hashable],
+        leaves: NDArray[np.int32],
+        incoming: Incoming,
+        weights: NDArray[np.float64],
+    ) -> None:
+        """Give live points checked values."""
+        live = self._live
+        births = live.tree.birth[leaves]
+        order = self._keys.leaves() if live.needs_order else leaves
+        with Uninterrupted(), self._recorded("update", changed, incoming, weights):
+            live.detach(leaves)
+            live.fill(leaves, incoming, weights, births, order)
+            live.insert(leaves)
+            self._n_edits += 1
+
+    def _order_and_positions(self, leaves: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+        """What stored dissimilarities of changed points are to, and where these stand in it, as they were named."""
+        if not self._live.needs_order:
+            return leaves, np.arange(leaves.size)
+        order = self._keys.leaves()
+        place = np.empty(self._live.capacity, np.intp)
+        place[order >> 1] = np.arange(order.size)
+        return order, place[leaves >> 1]
+
+    def _recorded(
+        self,
+        kind: str,  # noqa: ARG002  nothing is recorded of a hierarchy in memory
+        keys: list[Hashable] | None,  # noqa: ARG002
+        incoming: Incoming | None = None,  # noqa: ARG002
+        weights: NDArray[np.float64] | None = None,  # noqa: ARG002
+    ) -> Edit:
+        """Around an edit that has been checked, and will now be made: a durable hierarchy writes it down first."""
+        return UNRECORDED
 
     def _undo_copy(self, count: int) -> tuple[LiveTree, KeyTable] | None:
         """Tree and keys as they are, where a batch is so large that a copy costs little beside it."""

@@ -37,6 +37,15 @@ VANISHING = 1e-300
 DRIFT = 1e-10
 
 
+def check_all_but_statistics(live: LiveTree, leaves: NDArray[np.int32]) -> None:
+    """All that can be checked in linear time. `leaves` are those of the keys. O(n m + n log n)."""
+    check_shape(live)
+    check_worklist(live)
+    check_search(live)
+    check_points(live)
+    check_keys(live, leaves)
+
+
 def check_shape(live: LiveTree) -> None:
     """Parents and children agree, there is one root, all nodes hang below it or are on a list of free ones. O(n)."""
     tree = live.tree

@@ -1,0 +1,158 @@
+"""`open`: a durable hierarchy in a new file, or the one that a file has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from evertree import saving
+from evertree.errors import ParameterError
+from evertree.hierarchy import Hierarchy
+from evertree.store.database import Database, check_place
+from evertree.store.durable import DurableHierarchy
+from evertree.store.lock import WriterLock
+from evertree.store.replay import read_snapshot
+
+#: What `Hierarchy` takes beside the linkage and the metric.
+_OPTIONS = ("metric_params", "goal", "search_width", "seed")
+
+
+def open(  # noqa: A001  as in the standard library's modules that have an open of their own
+    path: str | os.PathLike[str],
+    linkage: str | None = None,
+    metric: str | Callable[..., Any] | None = None,
+    *,
+    read_only: bool = False,
+    start: Hierarchy | None = None,
+    **options: Any,
+) -> DurableHierarchy:
+    """Open a durable hierarchy: one file, every edit of which is committed before the call returns.
+
+    The file is an SQLite database, with the points in it. Whatever happens to the process or the machine, opening it
+    again gives the hierarchy with every edit that was acknowledged, and the same tree.
+
+    Parameters
+    ----------
+    path : str or path
+        Made if there is no such file.
+    linkage, metric : optional
+        As for `Hierarchy`. By default those of the file, and ``"ward"`` and ``"euclidean"`` for a new one. A file
+        cannot hold a function: give it every time. Without it points can be removed, but none inserted.
+    read_only : bool
+        Open it while another process writes to it. The hierarchy is that of this moment; see
+        `DurableHierarchy.refresh`.
+    start : Hierarchy, optional
+        For a new file: what to begin with, such as ``et.load(path)`` or ``et.Hierarchy.from_linkage(...)``. It is
+        copied.
+    **options
+        ``metric_params``, ``goal``, ``search_width`` and ``seed``, as for `Hierarchy`.
+
+    Returns
+    -------
+    h : DurableHierarchy
+        Close it, or use ``with``.
+
+    Raises
+    ------
+    LockedError
+        If the file is open for writing elsewhere.
+    CorruptFileError
+        If the file is damaged. It is left as it is.
+    NewerFormatError
+        If a newer evertree wrote it.
+    ParameterError
+        If an option is not what the file has.
+
+    Notes
+    -----
+    While a file is open, SQLite keeps two more beside it, named with ``-wal`` and ``-shm``, and there is a lock, named
+    with ``-lock``. Copy the file when it is closed. Locks do not work on some network file systems.
+
+    An edit that finds that opening the file would take long writes a snapshot first. On a million points that takes
+    some seconds.
+
+    Examples
+    --------
+    >>> with et.open("durable.evertree", linkage="average") as h:
+    ...     keys = h.insert([[0.0], [5.0], [1.0]], keys=["a", "b", "c"])
+    >>> with et.open("durable.evertree") as h:  # in another process, on another day
+    ...     h.remove(["b"])
+    ...     h.keys(), h.linkage
+    (['a', 'c'], 'average')
+    """
+    place = os.path.realpath(os.fspath(path))
+    unknown = set(options) - set(_OPTIONS)
+    if unknown:
+        raise TypeError(f"open() got an unexpected option {min(unknown)!r}; there are {', '.join(_OPTIONS)}")
+    wanted = {"linkage": linkage, "metric": metric, **options}
+    wanted = {name: value for name, value in wanted.items() if value is not None or name == "search_width"}
+    check_place(place, read_only)
+    if read_only:
+        if start is not None:
+            raise ParameterError("start must be None with read_only=True")
+        return _read(place, wanted)
+    lock = WriterLock(place)
+    was_there = os.path.exists(place)
+    try:
+        return _write(place, lock, wanted, start)
+    except BaseException:
+        if not was_there and os.path.exists(place):
+            os.unlink(place)
+        lock.release()
+        raise
+
+
+def _read(place: str, wanted: Mapping[str, Any]) -> DurableHierarchy:
+    database = Database(place, read_only=True)
+    try:
+        with database.reading():
+            return _restored(place, database, None, wanted)
+    finally:
+        database.close()
+
+
+def _write(place: str, lock: WriterLock, wanted: Mapping[str, Any], start: Hierarchy | None) -> DurableHierarchy:
+    database = Database(place)
+    try:
+        if not database.is_new:
+            if start is not None:
+                raise ParameterError(f"start must be None for a file that is there already; there is {place}")
+            with database.reading():
+                return _restored(place, database, lock, wanted)
+        h = Hierarchy(**wanted) if start is None else start.copy()
+        _check_options(place, h, wanted)
+        database.write_snapshot(*saving.contents(h._live, h._keys, h._options))
+        return DurableHierarchy._over(place, database, lock, h)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _restored(place: str, database: Database, lock: WriterLock | None, wanted: Mapping[str, Any]) -> DurableHierarchy:
+    h = read_snapshot(database, wanted.get("metric"))
+    durable = DurableHierarchy._over(place, database if lock is not None else None, lock, h)
+    durable._seq = database.seq
+    durable._replay(database, database.seq)
+    _check_options(place, durable, wanted)
+    return durable
+
+
+def _check_options(place: str, h: Hierarchy, wanted: Mapping[str, Any]) -> None:
+    """Refuse options that are not those of the hierarchy in the file."""
+    for name, value in wanted.items():
+        found = getattr(h, name)
+        is_same = _params_agree(found, value) if name == "metric_params" else found == value
+        if not is_same:
+            change = {"linkage": "set_linkage() changes it", "metric": "set_metric() changes it"}
+            remedy = change.get(name, "a new file, with start=, can have another")
+            raise ParameterError(
+                f"{name} must be None or {found!r}, which the hierarchy in {place} has; it is {value!r}: {remedy}"
+            )
+
+
+def _params_agree(found: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> bool:
+    known = found or {}
+    return known.keys() == wanted.keys() and all(np.array_equal(known[name], wanted[name]) for name in known)

@@ -1,0 +1,94 @@
+"""Edits as bytes, and back: a header in JSON, and arrays as they are in memory. No pickle.
+
+A record is the length of its header (4 bytes, little-endian), the header, and the bytes of its arrays, one after the
+other, whose names, types and shapes are in the header.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.codec import decode_all, encode_all
+from evertree.tree import Incoming
+
+_LENGTH = 4
+
+#: What arrays may hold: numbers and truth values.
+_KINDS = "fiub"
+
+
+def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """A record."""
+    layout = _layout(tuple((name, array.dtype.str, array.shape) for name, array in arrays.items()))
+    text = f'{{"arrays": {layout}, {json.dumps(header)[1:]}'.encode()
+    return b"".join([len(text).to_bytes(_LENGTH, "little"), text, *(array.tobytes() for array in arrays.values())])
+
+
+@functools.lru_cache
+def _layout(arrays: tuple[tuple[str, str, tuple[int, ...]], ...]) -> str:
+    """Names, types and shapes in JSON: the same for every single point."""
+    return json.dumps(arrays)
+
+
+def unpack(record: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and the arrays of a record; ValueError, LookupError or TypeError if it is none."""
+    start = _LENGTH + int.from_bytes(record[:_LENGTH], "little")
+    header = json.loads(record[_LENGTH:start])
+    arrays = {}
+    for name, kind, shape in header.pop("arrays"):
+        array = array_of(memoryview(record)[start:], kind, shape)
+        arrays[name] = array
+        start += array.nbytes
+    if start != len(record):
+        raise ValueError(f"a record of {start} bytes has {len(record)}")
+    return header, arrays
+
+
+def array_of(data: Any, kind: str, shape: Any) -> NDArray[Any]:
+    """The array that begins where some bytes do."""
+    dtype, count = np.dtype(kind), 1
+    for length in shape:
+        if type(length) is not int or length < 0:
+            raise ValueError(f"{shape} is no shape")
+        count *= length
+    if dtype.kind not in _KINDS:
+        raise ValueError(f"{kind} is no type of numbers")
+    if count == 0:
+        return np.empty(shape, dtype)
+    return np.frombuffer(data, dtype, count).reshape(shape)
+
+
+def pack_edit(keys: list[Hashable] | None, incoming: Incoming | None, weights: NDArray[np.float64] | None) -> bytes:
+    """A record of points that come, go or change.
+
+    Vectors are kept as they were given, since coordinates follow from them. Dissimilarities are kept too: of those that
+    a function gave, so that it need not be called again.
+    """
+    header: dict[str, Any] = {"keys": None if keys is None else encode_all(keys)}
+    arrays: dict[str, NDArray[Any]] = {}
+    if incoming is not None and weights is not None:
+        arrays["weights"] = weights
+        if isinstance(incoming.points, np.ndarray):
+            arrays["points"] = incoming.points
+        elif incoming.points is not None:
+            header["points"] = encode_all(incoming.points)
+        if incoming.dissimilarities is not None:
+            arrays["dissimilarities"] = incoming.dissimilarities
+            header["n_evaluated"] = incoming.n_evaluated
+    return pack(header, arrays)
+
+
+def keys_of(header: Mapping[str, Any]) -> list[Hashable] | None:
+    """The keys in the header of an edit."""
+    return None if header["keys"] is None else decode_all(header["keys"])
+
+
+def points_of(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """The points of an edit: an array, a list of objects, or None."""
+    return decode_all(header["points"]) if "points" in header else arrays.get("points")

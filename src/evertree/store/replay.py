@@ -1,0 +1,79 @@
+"""What is in the file, made again in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from evertree import saving
+from evertree.errors import CorruptFileError, EvertreeError
+from evertree.hierarchy import Hierarchy
+from evertree.incoming import receive
+from evertree.inputs import as_dissimilarities, as_weights
+from evertree.store.database import Database
+from evertree.store.records import keys_of, points_of, unpack
+from evertree.tree import Incoming
+
+#: What damaged or forged bytes lead to.
+_SIGNS_OF_DAMAGE = (EvertreeError, LookupError, TypeError, ValueError, OverflowError, RecursionError, MemoryError)
+
+
+def read_snapshot(database: Database, metric: Any) -> Hierarchy:
+    """The hierarchy of the snapshot. `metric` is the function that was the metric, if it was one and there is one."""
+    try:
+        header, arrays = database.read_snapshot()
+    except EvertreeError:
+        raise
+    except _SIGNS_OF_DAMAGE as error:
+        raise CorruptFileError(f"{database.path} is damaged: {error}") from error
+    function = metric if callable(metric) and header.get("metric") is None else None
+    live, keys, options = saving.restored(header, arrays, database.path, function)
+    return Hierarchy._assembled(options["seed"], live, keys)
+
+
+def make_again(h: Hierarchy, kind: str, payload: bytes, path: str, seq: int) -> None:
+    """Make an edit, or the moves of a refinement, that the journal has as number `seq`."""
+    try:
+        header, arrays = unpack(payload)
+        if kind == "insert":
+            _insert_again(h, header, arrays)
+        elif kind == "remove":
+            h.remove(keys_of(header))
+        elif kind == "update":
+            _update_again(h, header, arrays)
+        elif kind == "refine":
+            h.refine(until=header["until"], moves=header["moves"])
+        else:
+            raise ValueError(f"{kind!r} is no kind of edit")
+    except _SIGNS_OF_DAMAGE as error:
+        raise CorruptFileError(f"{path} is damaged: edit {seq} cannot be made again: {error}") from error
+
+
+def _insert_again(h: Hierarchy, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    live = h._live
+    points = points_of(header, arrays)
+    if "dissimilarities" in arrays:
+        matrix = as_dissimilarities(arrays["dissimilarities"], len(h), None if live.is_blank else live.dtype)
+        incoming = Incoming(points, None, matrix, header["n_evaluated"])
+    else:
+        incoming = receive(live.scheme, points, None if live.is_blank else live)
+    count = len(incoming)
+    h._insert(incoming, as_weights(arrays["weights"], count), h._new_keys(keys_of(header), count))
+
+
+def _update_again(h: Hierarchy, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    live, keys = h._live, keys_of(header)
+    assert keys is not None
+    leaves = h._keys.leaves_of(keys)
+    points = points_of(header, arrays)
+    if "dissimilarities" in arrays:
+        order, position = h._order_and_positions(leaves)
+        matrix = as_dissimilarities(arrays["dissimilarities"], order.size, live.dtype, position)
+        incoming = Incoming(points, None, matrix, header["n_evaluated"])
+    else:
+        incoming = receive(live.scheme, points, live)
+    if len(incoming) != leaves.size:
+        raise ValueError(f"{leaves.size} keys have {len(incoming)} points")
+    h._update(keys, leaves, incoming, as_weights(arrays["weights"], leaves.size))

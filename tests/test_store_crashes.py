@@ -1,0 +1,191 @@
+"""Kills, failing writes and damaged files, for real: child processes, a shim before the C library, flipped bits."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import evertree as et
+from evertree.errors import CorruptFileError, EvertreeError, StoreError
+from store_edits import make_edit, same
+
+TESTS = Path(__file__).parent
+
+process = pytest.mark.process
+
+
+def run(script, *args, **variables):
+    """What a script of the tests prints; it must end well."""
+    found = subprocess.run(
+        [sys.executable, TESTS / script, *map(str, args)],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert found.returncode == 0, found.stderr[-2000:]
+    return found.stdout
+
+
+@process
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
+@pytest.mark.parametrize(("linkage", "n_kills"), [("ward", 200), ("complete", 40)])
+def test_a_process_that_is_killed_loses_nothing(tmp_path, linkage, n_kills):
+    told = run("kill_driver.py", tmp_path / "killed.db", n_kills, linkage, 0)
+    assert told.startswith(f"{n_kills} kills")
+    assert int(told.split()[2]) > n_kills  # edits
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory):
+    """A library that makes writes fail."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("there is no C compiler, or no LD_PRELOAD, to make writes fail with")
+    library = tmp_path_factory.mktemp("shim") / "faults.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, TESTS / "faults.c", "-ldl"], check=True)
+    return library
+
+
+@process
+def test_every_write_may_fail(tmp_path, shim):
+    told = run("fault_driver.py", tmp_path, LD_PRELOAD=str(shim))
+    assert told.count(" faults") == 12
+
+
+def _insert_until_full(path: Path, limit: int) -> None:
+    """With files limited to some bytes: the last write is cut short, all after it fail."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    h, expected = et.open(path), et.Hierarchy()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    rng = np.random.default_rng(0)
+    n_refused = 0
+    for _ in range(60):
+        x = rng.normal(size=(40, 5))
+        try:
+            h.insert(x)
+        except StoreError:
+            n_refused += 1
+            continue
+        expected.insert(x)
+    assert n_refused
+    assert same(h, expected)
+    h.validate()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    for tree in (h, expected):
+        tree.insert(x)
+    h.close()
+    with et.open(path) as again:
+        assert same(again, expected)
+        again.verify()
+
+
+@process
+@pytest.mark.filterwarnings("ignore:no snapshot could be written")
+@pytest.mark.parametrize("limit", [30_000, 50_001, 77_777])
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the limit is set for a child")
+def test_files_that_cannot_grow(tmp_path, limit):
+    child = os.fork()
+    if child == 0:
+        try:
+            _insert_until_full(tmp_path / "full.db", limit)
+            os._exit(0)
+        except BaseException as error:
+            sys.stderr.write(f"{error!r}\n")
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_full_database(rng, tmp_path):
+    with et.open(tmp_path / "tree.db") as h:
+        h.insert(rng.normal(size=(10, 3)))
+        before = h.copy()
+        pages = h._database._connection.execute("PRAGMA page_count").fetchone()[0]
+        h._database._connection.execute(f"PRAGMA max_page_count = {pages}")
+        for edit in (lambda: h.insert(rng.normal(size=(5000, 3))), h.checkpoint, lambda: h.set_linkage("average")):
+            with pytest.raises(StoreError, match=r"full.*free some space; the hierarchy is as it was"):
+                edit()
+            assert same(h, before)
+        h._database._connection.execute("PRAGMA max_page_count = 1000000")
+        h.remove([3])
+    assert len(et.open(tmp_path / "tree.db", read_only=True)) == 9
+
+
+@pytest.fixture
+def sound(tmp_path):
+    """A file with a snapshot and edits after it, and what it holds."""
+    path = tmp_path / "tree.db"
+    h = et.open(path)
+    for number in range(30):
+        make_edit(h, number)
+        if number == 15:
+            h.checkpoint()
+    expected = h.copy()
+    h._closing()  # without a last snapshot
+    return path, expected
+
+
+def test_damage_is_noticed_and_the_file_kept(rng, sound):
+    path, expected = sound
+    content = path.read_bytes()
+    n_noticed = 0
+    for trial in range(300):
+        damaged = bytearray(content)
+        for _ in range(rng.integers(1, 4)):
+            damaged[rng.integers(len(damaged))] ^= 1 << rng.integers(8)
+        if trial % 10 == 0:
+            del damaged[rng.integers(100, len(damaged)) :]
+        path.write_bytes(damaged)
+        try:
+            found = et.open(path, read_only=True)
+        except EvertreeError:
+            n_noticed += 1
+        else:
+            assert same(found, expected)  # a place that nothing is read from
+        assert path.read_bytes() == damaged
+    assert n_noticed > 200
+
+
+def test_a_writer_keeps_a_damaged_file_too(sound):
+    path, _ = sound
+    damaged = bytearray(path.read_bytes())
+    damaged[-3000:-1000] = bytes(2000)
+    path.write_bytes(damaged)
+    with pytest.raises(CorruptFileError, match="is damaged"):
+        et.open(path)
+    assert path.read_bytes() == damaged
+    assert os.listdir(path.parent) == ["tree.db"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DELETE FROM journal WHERE seq = (SELECT min(seq) + 2 FROM journal)", "edit .* is missing"),
+        ("UPDATE journal SET kind = 'remove' WHERE kind = 'insert'", "does not have its checksum"),
+        ("UPDATE journal SET payload = 'text'", "does not have its checksum"),
+        ("UPDATE snapshot SET bytes = zeroblob(length(bytes)) WHERE name = 'array tree.parent'", "checksum"),
+        ("UPDATE snapshot SET bytes = 'text' WHERE name = 'array tree.parent'", "is damaged"),
+        ("DELETE FROM snapshot WHERE name = 'array tree.mean'", "is damaged"),
+        ("DELETE FROM snapshot", "is damaged"),
+        ("UPDATE snapshot SET bytes = x'7b7d' WHERE name = 'header'", "checksum"),
+        ("CREATE TRIGGER t AFTER INSERT ON journal BEGIN DELETE FROM snapshot; END", "its tables are not"),
+        ("DROP TABLE journal", "its tables are not"),
+    ],
+)
+def test_edits_by_hand_are_noticed(sound, statement, message):
+    path, _ = sound
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute(statement)
+    connection.close()
+    for read_only in (True, False):
+        with pytest.raises(CorruptFileError, match=message):
+            et.open(path, read_only=read_only)
