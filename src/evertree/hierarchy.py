@@ -159,7 +159,7 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyLocator, HierarchyExpor
         array([0, 0, 1])
         """
         incoming, weights, chosen = self._checked(X, keys, sample_weight, progress)
-        return self._insert(incoming, weights, chosen) if len(incoming) else []
+        return self._insert(incoming, weights, chosen) if weights.size else []
 
     @one_at_a_time
     def remove(self, keys: Any) -> None:

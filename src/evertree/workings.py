@@ -22,8 +22,9 @@ from evertree.verdicts import HierarchyVerdicts
 #: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
 UNDOABLE = 10_000
 
-#: No leaves.
+#: No leaves, and no weights.
 NONE = np.empty(0, np.int32)
+NO_WEIGHTS = np.empty(0)
 
 
 #: Points that are inserted between two looks at whether Ctrl-C has come.
@@ -68,16 +69,16 @@ class HierarchyWorkings(HierarchyVerdicts):
             keys, X = take_keys(X, keys)
         live = None if self._live.is_blank else self._live
         leaves = self._keys.leaves() if self._live.needs_order else NONE
+        weights, chosen = NO_WEIGHTS, None
 
-        def check(count: int) -> None:
-            as_weights(sample_weight, count)
-            self._new_keys(keys, count)
+        def check(count: int) -> None:  # before a function is called for each pair
+            nonlocal weights, chosen
+            weights, chosen = as_weights(sample_weight, count), self._new_keys(keys, count)
 
         n_edits = self._n_edits
         incoming = receive(self._live.scheme, X, live, leaves, check, checked_progress(progress))
         self._refuse_edits_since(n_edits)
-        weights, chosen = as_weights(sample_weight, len(incoming)), self._new_keys(keys, len(incoming))
-        if len(incoming):
+        if weights.size:
             self._live.check_range(incoming, weights)
         return incoming, weights, chosen
 
@@ -92,17 +93,14 @@ class HierarchyWorkings(HierarchyVerdicts):
         self, incoming: Incoming, weights: NDArray[np.float64], chosen: list[Hashable] | None
     ) -> list[Hashable]:
         """Hang checked points into the tree; return their keys."""
+        count = weights.size
         with Uninterrupted() as held:
-            before = self._undo_copy(len(incoming))
+            before = self._undo_copy(count)
             live = self._live_for(incoming)
-            self._keys.reserve(len(incoming))
+            self._keys.reserve(count)
             with self._recorded("insert", chosen, incoming, weights) as edit:
-                leaves = live.add_leaves(
-                    incoming,
-                    weights,
-                    self._next_births(len(incoming)),
-                    self._keys.leaves() if live.needs_order else NONE,
-                )
+                others = self._keys.leaves() if live.needs_order else NONE
+                leaves = live.add_leaves(incoming, weights, self._next_births(count), others)
                 for start in range(0, leaves.size, _PART):
                     live.insert(leaves[start : start + _PART])
                     leaves = self._reorder(live, REORDER_SHARE, leaves)

@@ -37,7 +37,7 @@ _WORTH_CLOSING = 0.5
 _SOONEST_CLOSING = 0.05
 
 #: Bytes of a snapshot that are written in a second, about.
-_BYTES_PER_SECOND = 150e6
+_BYTES_PER_SECOND = 100e6
 
 #: Seconds between two records of how far a refinement is.
 _PROGRESS_EVERY = 1.0
