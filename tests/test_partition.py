@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
 
 import evertree as et
 from evertree.errors import MissingExtraError, ParameterError
-from evertree.partition import Partition
+from evertree.partition import ABSENT, EVENTS, Flow, Partition, PointKeys
 
 
 def blobs(rng, sizes, spread=0.05):
@@ -64,6 +67,21 @@ def test_cut_is_the_definition(rng, linkage, min_size):
             ParameterError, match=f"n_clusters must be at most {len(seen)}, as many as have {min_size} "
         ):
             h.cut(n_clusters=len(seen) + 1, min_cluster_size=min_size)
+
+
+@pytest.mark.parametrize("linkage", ["ward", "single", "complete"])
+def test_ties_are_cut_in_the_order_of_the_linkage_matrix(rng, linkage):
+    h = et.Hierarchy(linkage)
+    h.insert(rng.integers(0, 4, size=(40, 2)).astype(float))
+    h.remove(range(0, 40, 7))
+    members = [[i] for i in range(len(h))]
+    clusters = {i: [i] for i in range(len(h))}
+    for a, b, *_ in h.linkage_matrix():
+        labels = h.cut(n_clusters=len(clusters)).tolist()
+        in_order = sorted(clusters.values())
+        assert labels == [next(c for c, below in enumerate(in_order) if i in below) for i in range(len(h))]
+        members.append(sorted(clusters.pop(int(a)) + clusters.pop(int(b))))
+        clusters[len(members) - 1] = members[-1]
 
 
 def test_too_few_points_are_all_noise():
@@ -217,6 +235,266 @@ def test_empty_overlaps():
     assert set(changed(before, after)) == {("born", 1), ("died", 0)}
     noise = Partition.of(["a"], np.array([-1]), before)
     assert set(changed(before, noise)) == {("died", 0)}
+
+
+def naive_follow(keys, clusters, before):
+    """Ids by the largest overlap, counted one point after the other, and the id that is next."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    n_now, then_ids = max(clusters, default=-1) + 1, before.ids
+    worth = np.zeros((n_now, len(then_ids) + n_now))
+    id_of = dict(zip(before.keys, before.labels.tolist(), strict=True))
+    for key, cluster in zip(keys, clusters, strict=True):
+        if cluster != -1 and id_of.get(key, -1) != -1:
+            worth[cluster, then_ids.index(id_of[key])] += 1
+    for i, j in zip(*np.nonzero(worth), strict=True):
+        worth[i, j] += 0.25 / n_now * (1 - i / n_now)
+    for i in range(n_now):
+        worth[i, len(then_ids) + i] = 0.5 / n_now
+    chosen = min_weight_full_bipartite_matching(csr_array(worth), maximize=True)[1] if n_now else []
+    ids, next_id = [], before._next_id
+    for j in chosen:
+        ids.append(then_ids[j] if j < len(then_ids) else next_id)
+        next_id += j >= len(then_ids)
+    return [-1 if cluster == -1 else ids[cluster] for cluster in clusters], next_id
+
+
+def naive_changes(before, after):
+    """The rows of the table, one key after the other."""
+    then = dict(zip(before.keys, before.labels.tolist(), strict=True))
+    now = dict(zip(after.keys, after.labels.tolist(), strict=True))
+    size_then, size_now = Counter(then.values()), Counter(now.values())
+    pairs = Counter((then[key], now[key]) for key in then if key in now)
+    moves = [(then.get(key, -1), now.get(key, -1), key) for key in then | now]
+    rows = []
+    for c in sorted({*size_then, *size_now} - {-1}):
+        came = [key for old, new, key in moves if new == c != old]
+        left = [key for old, new, key in moves if old == c != new]
+        sources = sorted(old for old, new in pairs if new == c and old not in (c, -1))
+        targets = sorted(new for old, new in pairs if old == c and new not in (c, -1))
+        sizes = size_then[c], size_now[c]
+        heirs = [c2 for c2 in sorted(size_now) if c2 != -1 and is_most(pairs, (c, c2), 1)]
+        parents = [c2 for c2 in sorted(size_then) if c2 != -1 and is_most(pairs, (c2, c), 0)]
+        if c not in size_then:
+            rows.append(("born", c, *sizes, sources, came))
+        elif c not in size_now:
+            rows.append(("died", c, *sizes, targets, left))
+        else:
+            rows += [("grew", c, *sizes, sources, came)] if came else []
+            rows += [("shrank", c, *sizes, targets, left)] if left else []
+        if len(heirs) > 1:
+            others = [x for x in heirs if x != c]
+            rows.append(("split", c, *sizes, others, [k for x in others for a, b, k in moves if (a, b) == (c, x)]))
+        if len(parents) > 1:
+            others = [x for x in parents if x != c]
+            rows.append(("merged", c, *sizes, others, [k for x in others for a, b, k in moves if (a, b) == (x, c)]))
+    return sorted(rows, key=lambda row: (EVENTS.index(row[0]), row[1]))
+
+
+def is_most(pairs, pair, side):
+    """Whether more than half of the points that a cluster shares with all others, at one time, go with a pair."""
+    return 2 * pairs[pair] > sum(count for other, count in pairs.items() if other[side] == pair[side])
+
+
+def check_flow(before, after):
+    """All that is said of two partitions is what the naive reference says, key by key."""
+    rows = naive_changes(before, after)
+    assert list(after.changes(before).itertuples(index=False, name=None)) == rows
+    flow = Flow(before, after)
+    assert flow.events() == [row[:5] for row in rows]
+    assert flow.keys_of(flow.events()) == [row[5] for row in rows]
+    id_before = dict(zip(before.keys, before.labels.tolist(), strict=True))
+    then = [id_before.get(key, ABSENT) for key in after.keys]
+    assert flow.then.tolist() == then
+    assert flow.changed.tolist() == [i for i, key in enumerate(after.keys) if then[i] != after[key]]
+    assert flow.gone.tolist() == [i for i, key in enumerate(before.keys) if key not in after]
+
+
+def random_clusters(rng, n):
+    """Up to eight clusters of n points, numbered by first appearance, with or without noise."""
+    clusters = rng.integers(-1 if rng.random() < 0.5 else 0, rng.integers(1, 9), size=n)
+    number = {c: i for i, c in enumerate(dict.fromkeys(clusters[clusters >= 0].tolist()))}
+    return [number.get(c, -1) for c in clusters.tolist()]
+
+
+def check_follow(before, after, clusters):
+    assert (after.labels.tolist(), after._next_id) == naive_follow(after.keys, clusters, before)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5, 30])
+def test_any_two_partitions_are_compared_by_key(rng, size):
+    for _ in range(60):
+        keys = rng.permutation(2 * size)[:size].tolist()
+        before = Partition.of(keys, random_clusters(rng, size))
+        keys = rng.permutation(2 * size)[: rng.integers(0, size + 1)].tolist()
+        clusters = random_clusters(rng, len(keys))
+        check_flow(before, Partition.of(keys, clusters))
+        after = Partition.of(keys, clusters, before)
+        check_follow(before, after, clusters)
+        check_flow(before, after)
+        check_flow(after, before)
+
+
+def test_partitions_of_one_hierarchy_are_those_of_their_keys(rng):
+    """Through many edits, with keys that come again; by insertion numbers and by keys."""
+    h = et.Hierarchy()
+    h.insert(rng.normal(size=(20, 2)), keys=[f"k{i}" for i in range(20)])
+    earlier = [h.partition(n_clusters=3)]
+    for step in range(60):
+        free = [f"k{i}" for i in range(40) if f"k{i}" not in h]
+        edit = rng.integers(4)
+        if edit == 0 and free:
+            h.insert(rng.normal(size=(2, 2)), keys=rng.permutation(free)[:2].tolist())
+        elif edit == 1:
+            h.insert(rng.normal(size=(2, 2)))
+        elif edit == 2:
+            h.update(h.keys()[:3], rng.normal(size=(3, 2)))
+        if step % 2 and len(h) > 15:
+            h.remove(rng.permutation(np.array(h.keys(), object))[: rng.integers(1, 8)].tolist())
+        before = earlier[rng.integers(len(earlier))]
+        options = {"n_clusters": int(rng.integers(1, 6))} if step % 3 else {"min_cluster_size": 3}
+        now = h.partition(**options, follow=before)
+        clusters = h.cut(**options).tolist()
+        check_follow(before, now, clusters)
+        check_flow(before, now)
+        by_keys = Partition.of(h.keys(), clusters, Partition.of(before.keys, before.labels, None, before._next_id))
+        assert (by_keys.labels.tolist(), by_keys._next_id) == (now.labels.tolist(), now._next_id)
+        assert "position" not in vars(h.partition(**options, follow=now)._points)
+        earlier.append(now)
+
+
+def test_a_whole_hierarchy_replaced_under_the_same_keys():
+    h = et.Hierarchy()
+    h.insert([[0.0], [1.0], [8.0]], keys=["a", "b", "c"])
+    before = h.partition(n_clusters=2)
+    h.remove(["a", "b", "c"])
+    h.insert([[0.0], [9.0], [8.0]], keys=["c", "a", "b"])
+    now = h.partition(n_clusters=2, follow=before)
+    assert (now.keys, now.labels.tolist()) == (["c", "a", "b"], [1, 0, 0])
+    assert len(now.changes(before)) == 0
+
+
+@pytest.mark.parametrize("twin_of", [lambda h: h.copy(), copy.deepcopy, lambda h: pickle.loads(pickle.dumps(h))])
+def test_equal_numbers_of_different_points(twin_of):
+    """A copy goes on with the same insertion numbers, for points of its own."""
+    h = et.Hierarchy()
+    h.insert([[0.0], [1.0]], keys=["a", "b"])
+    h.partition(n_clusters=1)
+    twin = twin_of(h)
+    h.insert([[50.0]], keys=["of h"])
+    twin.insert([[0.5]], keys=["of twin"])
+    before, now = h.partition(n_clusters=2), twin.partition(n_clusters=1)
+    np.testing.assert_array_equal(before._points.births, now._points.births)
+    assert Flow(before, now).then.tolist() == [0, 0, ABSENT]
+    assert Flow(before, now).gone.tolist() == [2]
+    check_flow(before, now)
+    check_flow(now, before)
+
+
+def test_a_loaded_hierarchy_goes_on_by_keys(tmp_path):
+    h = et.Hierarchy()
+    h.insert([[0.0], [1.0], [8.0]], keys=["a", "b", "c"])
+    before = h.partition(n_clusters=2)
+    h.save(tmp_path / "tree")
+    other = et.load(tmp_path / "tree")
+    h.remove(["a"])
+    other.remove(["b", "c"])
+    other.insert([[8.0]], keys=["d"])
+    assert other.partition(n_clusters=2, follow=before).labels.tolist() == [0, 2]
+    assert h.partition(n_clusters=2, follow=before).labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("passed_on", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+def test_partitions_can_be_passed_on(passed_on):
+    h = et.Hierarchy()
+    h.insert([[0.0], [1.0], [8.0]], keys=["a", "b", "c"])
+    before = h.partition(n_clusters=2)
+    assert before["c"] == 1
+    again = passed_on(before)
+    assert (again.keys, again.labels.tolist(), again["c"], again._next_id) == (before.keys, [0, 0, 1], 1, 2)
+    h.remove(["a"])
+    h.insert([[100.0]], keys=["d"])
+    now = h.partition(n_clusters=3, follow=again)
+    assert now.labels.tolist() == [0, 1, 2]
+    check_flow(again, now)
+    check_flow(now, again)
+    check_flow(again, before)
+
+
+def test_a_pickle_is_of_no_hierarchy_but_two_in_one_are_of_the_same():
+    h = et.Hierarchy()
+    h.insert([[0.0], [1.0]])
+    pair = h.partition(n_clusters=1), h.partition(n_clusters=2)
+    a, b = pickle.loads(pickle.dumps(pair))
+    assert a._points.lineage is b._points.lineage
+    assert a._points.lineage is not pair[0]._points.lineage
+    assert "position" not in vars(pickle.loads(pickle.dumps(pair[0]))._points)
+
+
+def test_positions_are_found_when_asked_for():
+    h = et.Hierarchy()
+    h.insert([[0.0], [1.0], [8.0]], keys=["a", "b", "c"])
+    before = h.partition(n_clusters=2)
+    h.remove(["a"])
+    now = h.partition(n_clusters=2, follow=before)
+    now.changes(before)
+    assert not any("position" in vars(p._points) for p in (before, now))
+    assert "a" in before
+    assert "position" in vars(before._points)
+
+
+@pytest.mark.parametrize("step", [1, 10**6, 2**40])
+def test_numbers_that_are_far_apart(rng, step):
+    """Insertion numbers and ids of an old hierarchy, for which a table would be too large."""
+    lineage = object()
+    for _ in range(20):
+        numbers = [step * np.sort(rng.permutation(60)[:40]) for _ in range(2)]
+        points = [PointKeys(tuple(row.tolist()), row, lineage) for row in numbers]
+        ids = np.array(random_clusters(rng, 40))
+        before = Partition._named(points[0], np.where(ids == -1, -1, step * ids), None)
+        clusters = random_clusters(rng, 40)
+        after = Partition._named(points[1], np.array(clusters), before)
+        check_follow(before, after, clusters)
+        check_flow(before, after)
+        check_flow(after, before)
+
+
+def test_the_next_id():
+    before = Partition.of("abc", [0, 0, 2], next_id=7)
+    assert before.labels.tolist() == [0, 0, 2]
+    now = Partition.of("abcd", [0, 0, 1, 2], before)
+    assert now.labels.tolist() == [0, 0, 2, 7]
+    assert Partition.of("xy", [0, 1], now).labels.tolist() == [8, 9]
+    # The larger of the two counts.
+    assert Partition.of("xy", [0, 1], now, next_id=3).labels.tolist() == [8, 9]
+    assert Partition.of("xy", [0, 1], now, next_id=20).labels.tolist() == [20, 21]
+    assert Partition.of("", [], next_id=5)._next_id == 5
+    assert Partition.of("ab", [-1, -1], next_id=np.int64(0))._next_id == 0
+    assert Partition.of("ab", [0, 3], next_id=4)._next_id == 4
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, "7", True, [3]])
+def test_a_wrong_next_id(wrong):
+    with pytest.raises(ParameterError, match="next_id must be a non-negative integer; it is"):
+        Partition.of("ab", [-1, -1], next_id=wrong)
+    with pytest.raises(ParameterError, match="next_id must be at least 4, above all ids in clusters; it is 3"):
+        Partition.of("ab", [0, 3], next_id=3)
+
+
+def test_a_restored_partition_goes_on(rng):
+    """Written down as keys, ids and the next id, and read again."""
+    h = et.Hierarchy()
+    h.insert(blobs(rng, [5, 4, 3]))
+    first = h.partition(n_clusters=3)
+    h.remove(range(9, 12))
+    second = h.partition(n_clusters=2, follow=first)
+    restored = Partition.of(second.keys, second.labels, next_id=second._next_id)
+    h.insert([[500.0, 0.0]])
+    assert h.partition(n_clusters=3, follow=restored).labels.tolist() == [0] * 5 + [1] * 4 + [3]
+    np.testing.assert_array_equal(
+        h.partition(n_clusters=3, follow=restored).labels, h.partition(n_clusters=3, follow=second).labels
+    )
 
 
 def test_reading_a_partition():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from evertree.atomic import one_at_a_time
 from evertree.errors import ParameterError
 from evertree.extras import require
 from evertree.inputs import as_count, as_height
-from evertree.partition import Partition
+from evertree.partition import Partition, PointKeys
 from evertree.reader import HierarchyReader
 from evertree.tree import views
 
@@ -150,4 +151,11 @@ class HierarchyCuts(HierarchyReader):
         """
         if follow is not None and not isinstance(follow, Partition):
             raise ParameterError(f"follow must be None or a Partition; it is {type(follow).__name__}")
-        return Partition.of(self.keys(), self.cut(n_clusters, height, min_cluster_size), follow)
+        clusters = self.cut(n_clusters, height, min_cluster_size)
+        births = self._live.tree.birth[self._keys.leaves()]
+        return Partition._named(PointKeys(tuple(self.keys()), births, self._lineage), clusters, follow)
+
+    @cached_property
+    def _lineage(self) -> object:
+        """What the partitions of this hierarchy have in common, and those of no other, not even of a copy."""
+        return object()

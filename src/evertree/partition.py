@@ -3,19 +3,81 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Hashable, Iterable
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.columns import NOISE
+from evertree.columns import NOISE, NULL
 from evertree.errors import ParameterError, UnknownKeyError
 from evertree.extras import require
+from evertree.inputs import as_whole_number
 
 #: What can become of a cluster, in the order of the table.
 EVENTS = ("born", "died", "split", "merged", "grew", "shrank")
+
+#: In place of an id: the key is not in the partition at all. (NOISE: it is there, and in no cluster.)
+ABSENT = -2
+
+#: Numbers are looked up in a table, which is faster than a search or a sort, if it has at most so many places for each.
+_TABLE_PER_NUMBER = 4
+
+#: What became of a cluster: the event, its id, its sizes before and after, and the ids of the others.
+Event = tuple[str, int, int, int, list[int]]
+
+
+@dataclass(frozen=True, eq=False)
+class PointKeys:
+    """The keys of the points of a partition, and what finds them in another one.
+
+    Attributes
+    ----------
+    keys : tuple
+    births : ndarray of int, optional
+        Where the points are those of a hierarchy, their insertion numbers in it, which ascend.
+    lineage : object, optional
+        The token of that hierarchy. Equal numbers are the same point only where the token is the same object: copies of
+        a hierarchy go on to give the same numbers to different points. It does not outlive a pickle as the same object.
+    """
+
+    keys: tuple[Hashable, ...]
+    births: NDArray[np.int64] | None = None
+    lineage: object = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @cached_property
+    def position(self) -> dict[Hashable, int]:
+        """Where each key stands. A dict takes longer than all the rest of a partition, so it waits to be asked for."""
+        return dict(zip(self.keys, range(len(self.keys)), strict=True))
+
+    def places_in(self, other: PointKeys) -> NDArray[np.intp]:
+        """Where the key of each point stands in `other`, NULL where it does not. O(n), in NumPy for one hierarchy."""
+        if self.births is None or other.births is None or self.lineage is not other.lineage:
+            found = map(other.position.get, self.keys, repeat(NULL))
+            return np.fromiter(found, np.intp, len(self))
+        places = _places(self.births, other.births)
+        # A key that was removed and has come again is the same key, with another number.
+        new, missing = np.flatnonzero(places == NULL), other.not_among(places)
+        if new.size and missing.size:
+            position = {other.keys[i]: i for i in missing.tolist()}
+            places[new] = [position.get(self.keys[i], NULL) for i in new.tolist()]
+        return places
+
+    def not_among(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The places that are not among the given ones, some of which may be NULL."""
+        is_missing = np.ones(len(self) + 1, np.bool_)
+        is_missing[places] = False  # NULL is the last one
+        return np.flatnonzero(is_missing[:-1])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PointKeys, (self.keys, self.births, self.lineage)  # without the positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,30 +111,59 @@ class Partition:
     2  shrank   0  [a]
     """
 
-    _keys: tuple[Hashable, ...] = field(repr=False)
+    _points: PointKeys = field(repr=False)
     labels: NDArray[np.int64]
     _next_id: int = field(repr=False)
-    _position: dict[Hashable, int] = field(repr=False)
 
     @classmethod
-    def of(cls, keys: Iterable[Hashable], clusters: Any, follow: Partition | None = None) -> Partition:
+    def of(
+        cls, keys: Iterable[Hashable], clusters: Any, follow: Partition | None = None, next_id: int | None = None
+    ) -> Partition:
         """Name clusters 0, 1, … of some keys: as they are, or after those of an earlier partition.
+
+        Parameters
+        ----------
+        keys : collection of hashable values
+        clusters : array of int
+            The cluster of each key, -1 for none. Without `follow`, these are the ids.
+        follow : Partition, optional
+            An earlier partition, as for `Hierarchy.partition`.
+        next_id : int, optional
+            Ids below it are not given to new clusters, neither here nor in partitions that follow. By default those up
+            to the largest id, and those that `follow` had to avoid, are not.
 
         Examples
         --------
         >>> before = et.Partition.of(["a", "b", "c"], [0, 0, 1])
         >>> et.Partition.of(["c", "b", "x"], [0, 1, 2], follow=before).labels
         array([1, 0, 2])
+
+        A partition that was stored, with its ids, of which 3 to 6 had been used for clusters that are gone:
+
+        >>> stored = et.Partition.of(["a", "b", "c"], [0, 0, 2], next_id=7)
+        >>> et.Partition.of(["a", "b", "c", "x"], [0, 0, 1, 2], follow=stored).labels
+        array([0, 0, 2, 7])
         """
         names, labels = tuple(keys), np.array(clusters, np.int64)
-        position = {key: i for i, key in enumerate(names)}
-        if labels.shape != (len(position),) or len(position) < len(names) or labels.min(initial=NOISE) < NOISE:
+        if labels.shape != (len(names),) or len(set(names)) < len(names) or labels.min(initial=NOISE) < NOISE:
             raise ParameterError("clusters must be whole numbers from -1 on, one for each key, and keys must differ")
-        next_id = int(labels.max(initial=NOISE)) + 1
-        if follow is not None:
-            labels, next_id = _follow(names, labels, follow)
+        least = int(labels.max(initial=NOISE)) + 1 if follow is None else 0
+        first = as_whole_number("next_id", 0 if next_id is None else next_id)
+        if next_id is not None and first < least:
+            raise ParameterError(f"next_id must be at least {least}, above all ids in clusters; it is {next_id!r}")
+        return cls._named(PointKeys(names), labels, follow, first)
+
+    @classmethod
+    def _named(
+        cls, points: PointKeys, clusters: NDArray[np.int64], follow: Partition | None, next_id: int = 0
+    ) -> Partition:
+        """A partition of checked clusters, whose array it keeps where they are the ids."""
+        if follow is None:
+            labels, next_id = clusters, max(next_id, int(clusters.max(initial=NOISE)) + 1)
+        else:
+            labels, next_id = _follow(points, clusters, follow, max(next_id, follow._next_id))
         labels.setflags(write=False)
-        return cls(names, labels, next_id, position)
+        return cls(points, labels, next_id)
 
     @property
     def keys(self) -> list[Hashable]:
@@ -84,6 +175,14 @@ class Partition:
         ['a', 'b']
         """
         return list(self._keys)
+
+    @property
+    def _keys(self) -> tuple[Hashable, ...]:
+        return self._points.keys
+
+    @property
+    def _position(self) -> dict[Hashable, int]:
+        return self._points.position
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -115,7 +214,7 @@ class Partition:
         >>> h.partition(n_clusters=2).ids
         [0, 1]
         """
-        found: list[int] = np.unique(self.labels[self.labels != NOISE]).tolist()
+        found: list[int] = _counted_ids(self.labels)[0].tolist()
         return found
 
     def members(self, id: int) -> list[Hashable]:  # noqa: A002
@@ -143,7 +242,7 @@ class Partition:
         >>> h.partition(n_clusters=2).sizes()
         {0: 2, 1: 1}
         """
-        ids, counts = np.unique(self.labels[self.labels != NOISE], return_counts=True)
+        ids, counts = _counted_ids(self.labels)
         return dict(zip(ids.tolist(), counts.tolist(), strict=True))
 
     def changes(self, before: Partition) -> Any:
@@ -181,15 +280,160 @@ class Partition:
         if not isinstance(before, Partition):
             raise ParameterError(f"before must be a Partition; it is {type(before).__name__}")
         pandas = require("pandas", "changes", "pandas")
-        rows = _Flow(before, self).events()
-        rows.sort(key=lambda row: (EVENTS.index(row[0]), row[1]))
+        flow = Flow(before, self)
+        events = flow.events()
+        rows = [(*event, keys) for event, keys in zip(events, flow.keys_of(events), strict=True)]
         return pandas.DataFrame(rows, columns=["event", "id", "before", "after", "others", "keys"])
 
 
+class Flow:
+    """Where points went from one partition to another.
+
+    What it takes is O(n) in NumPy, and in Python only what changed: keys that came, went or moved, and clusters.
+
+    Parameters
+    ----------
+    before, after : Partition
+        Keys are what they share, in whatever order.
+
+    Attributes
+    ----------
+    then : ndarray of int
+        For each key of `after` its id before: NOISE if it was in no cluster, ABSENT if it was not there.
+    changed : ndarray of int
+        The positions in `after`, ascending, of keys that were not there before or had another id.
+    gone : ndarray of int
+        The positions in `before`, ascending, of keys that are not there any more.
+
+    Examples
+    --------
+    >>> from evertree.partition import Flow
+    >>> before = et.Partition.of(["a", "b", "c"], [0, 0, -1])
+    >>> after = et.Partition.of(["b", "c", "d"], [0, 1, 1])
+    >>> flow = Flow(before, after)
+    >>> flow.then, flow.changed, flow.gone
+    (array([ 0, -1, -2]), array([1, 2]), array([0]))
+    >>> flow.events()
+    [('born', 1, 0, 2, []), ('shrank', 0, 2, 1, [])]
+    """
+
+    def __init__(self, before: Partition, after: Partition) -> None:
+        self._before, self._after = before, after
+        self._places = after._points.places_in(before._points)
+        self.then: NDArray[np.int64] = np.append(before.labels, ABSENT)[self._places]
+        self.changed = np.flatnonzero(self.then != after.labels)
+        self.gone = before._points.not_among(self._places)
+
+    def events(self) -> list[Event]:
+        """What became of the clusters: for each event what `Partition.changes` says of it, without the keys.
+
+        Examples
+        --------
+        >>> from evertree.partition import Flow
+        >>> before = et.Partition.of(["a", "b", "c"], [0, 0, 1])
+        >>> Flow(before, et.Partition.of(["a", "b", "c"], [0, 0, 0])).events()
+        [('died', 1, 1, 0, [0]), ('merged', 0, 2, 3, [1]), ('grew', 0, 2, 3, [1])]
+        """
+        then, now = self._before.sizes(), self._after.sizes()
+        sources, targets = self._counts(now)
+        both = [c for c in then if c in now]
+        found: list[Event] = []
+        for event, clusters, related in (
+            ("born", [c for c in now if c not in then], sources),
+            ("died", [c for c in then if c not in now], targets),
+            ("grew", [c for c in both if sources[c].keys() - {c}], sources),
+            ("shrank", [c for c in both if targets[c].keys() - {c}], targets),
+        ):
+            for c in clusters:
+                others = sorted(related[c].keys() - {c, NOISE, ABSENT})
+                found.append((event, c, then.get(c, 0), now.get(c, 0), others))
+        for event, families in (("split", _majorities(sources)), ("merged", _majorities(targets))):
+            for c, family in families.items():
+                if len(family) > 1:
+                    others = [other for other in family if other != c]
+                    found.append((event, c, then.get(c, 0), now.get(c, 0), others))
+        return sorted(found, key=lambda row: (EVENTS.index(row[0]), row[1]))
+
+    def keys_of(self, events: Sequence[Event]) -> list[list[Hashable]]:
+        """For each of `events` the keys that moved: in the order of `before`, and then the new ones.
+
+        Examples
+        --------
+        >>> from evertree.partition import Flow
+        >>> flow = Flow(et.Partition.of(["a", "b"], [0, 0]), et.Partition.of(["a", "b", "c"], [0, 1, 1]))
+        >>> dict(zip([event[:2] for event in flow.events()], flow.keys_of(flow.events())))
+        {('born', 1): ['b', 'c'], ('split', 0): ['b'], ('shrank', 0): ['b']}
+        """
+        came: dict[int, list[Hashable]] = {}
+        left: dict[int, list[Hashable]] = {}
+        moved: dict[tuple[int, int], list[Hashable]] = {}
+        places, old_ids, new_ids = (column.tolist() for column in self._moves())
+        then_keys, now_keys = self._before._keys, self._after._keys
+        for place, old, new in zip(places, old_ids, new_ids, strict=True):
+            key = then_keys[place] if place < len(then_keys) else now_keys[place - len(then_keys)]
+            left.setdefault(old, []).append(key)
+            came.setdefault(new, []).append(key)
+            moved.setdefault((old, new), []).append(key)
+        found = []
+        for event, c, _, _, others in events:
+            if event in ("split", "merged"):
+                pairs = [(c, other) if event == "split" else (other, c) for other in others]
+                found.append([key for pair in pairs for key in moved.get(pair, ())])
+            else:
+                found.append((came if event in ("born", "grew") else left).get(c, []))
+        return found
+
+    def _moves(self) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
+        """All keys that changed or are gone: their place, their old id, their new one, ABSENT where there is none.
+
+        In the order of places: those of `before`, and after them, for keys that are new, those of `after`.
+        """
+        n_before, places = len(self._before._keys), self._places[self.changed]
+        place = np.concatenate([np.where(places == NULL, n_before + self.changed, places), self.gone])
+        old = np.concatenate([self.then[self.changed], self._before.labels[self.gone]])
+        new = np.concatenate([self._after.labels[self.changed], np.full(self.gone.size, ABSENT)])
+        order = np.argsort(place)
+        return place[order], old[order], new[order]
+
+    def _counts(self, sizes: dict[int, int]) -> tuple[dict[int, dict[int, int]], dict[int, dict[int, int]]]:
+        """How many points there are by new and old id, and by old and new id; `sizes` are those of `after`.
+
+        Only what moved is counted: the others of a cluster have stayed.
+        """
+        _, old, new = self._moves()
+        ids = np.unique([old, new])
+        pairs, counts = _counted(np.searchsorted(ids, new) * ids.size + np.searchsorted(ids, old))
+        sources: dict[int, dict[int, int]] = defaultdict(dict)
+        targets: dict[int, dict[int, int]] = defaultdict(dict)
+        now_ids, then_ids = (ids[rank].tolist() for rank in np.divmod(pairs, max(ids.size, 1)))
+        for now, then, count in zip(now_ids, then_ids, counts.tolist(), strict=True):
+            sources[now][then] = targets[then][now] = count
+        for c, size in sizes.items():
+            n_stayed = size - sum(sources[c].values())
+            if n_stayed:
+                sources[c][c] = targets[c][c] = n_stayed
+        return sources, targets
+
+
+def _majorities(counts: dict[int, dict[int, int]]) -> dict[int, list[int]]:
+    """For each cluster at one time, those at the other time more than half of whose points it has.
+
+    Of the points that were there both times, that is.
+    """
+    found: dict[int, list[int]] = {}
+    for cluster in sorted(counts):
+        shares = counts[cluster]
+        total = sum(shares.values()) - shares.get(ABSENT, 0)
+        for other, count in shares.items():
+            if min(cluster, other) >= 0 and 2 * count > total:
+                found.setdefault(other, []).append(cluster)
+    return found
+
+
 def _follow(
-    keys: tuple[Hashable, ...], clusters: NDArray[np.int64], before: Partition
+    points: PointKeys, clusters: NDArray[np.int64], before: Partition, next_id: int
 ) -> tuple[NDArray[np.int64], int]:
-    """Ids for clusters: those of before that they share most points with, each once, and new ones.
+    """Ids for clusters: those of before that they share most points with, each once, and new ones from `next_id` on.
 
     The assignment with the largest overlap in all (SciPy's, for sparse matrices). So that a cluster may also get no id
     of before, each has a column of its own, which is worth less than any point. A tie goes to the cluster with the
@@ -198,83 +442,48 @@ def _follow(
     from scipy.sparse import coo_array, csr_array, diags_array, hstack
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-    n_now, then_ids = int(clusters.max(initial=NOISE)) + 1, np.array(before.ids, np.int64)
-    pairs = [(i, before._position[key]) for i, key in enumerate(keys) if key in before._position]
-    now, then = np.array(pairs, np.intp).reshape(-1, 2).T
-    is_shared = (clusters[now] != NOISE) & (before.labels[then] != NOISE)
-    row, column = clusters[now][is_shared], np.searchsorted(then_ids, before.labels[then][is_shared])
+    n_now, then_ids = int(clusters.max(initial=NOISE)) + 1, _counted_ids(before.labels)[0]
+    then = np.append(_places(before.labels, then_ids), NOISE)[points.places_in(before._points)]
+    is_shared = (clusters != NOISE) & (then != NOISE)
     ids = np.full(n_now, NOISE, np.int64)
-    if row.size:
-        overlap = coo_array((np.ones(row.size), (row, column)), shape=(n_now, then_ids.size)).tocsr()
-        overlap.data += 0.25 / n_now * (1 - np.repeat(np.arange(n_now), np.diff(overlap.indptr)) / n_now)
+    if is_shared.any():
+        pairs, counts = _counted(clusters[is_shared] * then_ids.size + then[is_shared])
+        row, column = np.divmod(pairs, then_ids.size)
+        worth = counts + 0.25 / n_now * (1 - row / n_now)
+        overlap = coo_array((worth, (row, column)), shape=(n_now, then_ids.size))
         own = diags_array(np.full(n_now, 0.5 / n_now))
         _, chosen = min_weight_full_bipartite_matching(csr_array(hstack([overlap, own])), maximize=True)
         is_kept = chosen < then_ids.size
         ids[is_kept] = then_ids[chosen[is_kept]]
     is_new = ids == NOISE
-    ids[is_new] = before._next_id + np.arange(np.count_nonzero(is_new))
-    return np.append(ids, NOISE)[clusters], before._next_id + int(np.count_nonzero(is_new))
+    n_new = int(np.count_nonzero(is_new))
+    ids[is_new] = next_id + np.arange(n_new)
+    return np.append(ids, NOISE)[clusters], next_id + n_new
 
 
-class _Flow:
-    """Where points went from one partition to another."""
-
-    def __init__(self, before: Partition, after: Partition) -> None:
-        self.sizes = before.sizes(), after.sizes()
-        self.moved: dict[tuple[int, int], list[Hashable]] = {}  # keys by old and new cluster, where these differ
-        self.came: dict[int, list[Hashable]] = {}
-        self.left: dict[int, list[Hashable]] = {}
-        self.sources: dict[int, dict[int, int]] = {}  # counts of points that both have, by new and old cluster
-        self.targets: dict[int, dict[int, int]] = {}  # the same, by old and new cluster
-        for key in dict.fromkeys([*before._keys, *after._keys]):
-            old, new = _id_of(before, key), _id_of(after, key)
-            if key in before._position and key in after._position:
-                self.sources.setdefault(new, {}).setdefault(old, 0)
-                self.sources[new][old] += 1
-                self.targets.setdefault(old, {}).setdefault(new, 0)
-                self.targets[old][new] += 1
-            if old != new:
-                self.left.setdefault(old, []).append(key)
-                self.came.setdefault(new, []).append(key)
-                self.moved.setdefault((old, new), []).append(key)
-
-    def events(self) -> list[tuple[str, int, int, int, list[int], list[Hashable]]]:
-        """All rows of the table."""
-        then, now = self.sizes
-        both = [c for c in then if c in now]
-        rows = []
-        for event, clusters, moved, related in (
-            ("born", [c for c in now if c not in then], self.came, self.sources),
-            ("died", [c for c in then if c not in now], self.left, self.targets),
-            ("grew", [c for c in both if c in self.came], self.came, self.sources),
-            ("shrank", [c for c in both if c in self.left], self.left, self.targets),
-        ):
-            for c in clusters:
-                others = sorted(set(related.get(c, ())) - {c, NOISE})
-                rows.append((event, c, then.get(c, 0), now.get(c, 0), others, moved.get(c, [])))
-        heirs, parents = _majorities(self.sources), _majorities(self.targets)
-        for event, families in (("split", heirs), ("merged", parents)):
-            for c, family in families.items():
-                others = [other for other in family if other != c]
-                pairs = [(c, other) if event == "split" else (other, c) for other in others]
-                keys = [key for pair in pairs for key in self.moved.get(pair, ())]
-                if len(family) > 1:
-                    rows.append((event, c, then.get(c, 0), now.get(c, 0), others, keys))
-        return rows
+def _counted_ids(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The ids of the clusters, ascending, and how many points each has."""
+    return _counted(labels if labels.min(initial=0) > NOISE else labels[labels != NOISE])
 
 
-def _majorities(counts: dict[int, dict[int, int]]) -> dict[int, list[int]]:
-    """For each cluster at one time, those at the other time more than half of whose points it has."""
-    found: dict[int, list[int]] = {}
-    for cluster in sorted(counts):
-        shares = counts[cluster]
-        total = sum(shares.values())
-        for other, count in shares.items():
-            if NOISE not in (cluster, other) and 2 * count > total:
-                found.setdefault(other, []).append(cluster)
-    return found
+def _counted(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The non-negative numbers that there are, ascending, and how often each is. O(n) where they are small."""
+    if numbers.max(initial=0) > _TABLE_PER_NUMBER * numbers.size:
+        return np.unique(numbers, return_counts=True)
+    counts = np.bincount(numbers)
+    found = np.flatnonzero(counts)
+    return found, counts[found]
 
 
-def _id_of(partition: Partition, key: Hashable) -> int:
-    i = partition._position.get(key)
-    return NOISE if i is None else int(partition.labels[i])
+def _places(numbers: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where each number stands in an ascending array of non-negative ones, NULL where it does not; -1 never does.
+
+    O(n) where they are small.
+    """
+    n_places = int(ascending.max(initial=NULL)) + 2
+    if n_places > _TABLE_PER_NUMBER * (numbers.size + ascending.size):
+        place = np.searchsorted(ascending, numbers)
+        return np.where(np.append(ascending, ABSENT)[place] == numbers, place, NULL)
+    table = np.full(n_places, NULL, np.intp)
+    table[ascending] = np.arange(ascending.size)
+    return table[np.minimum(numbers, n_places - 1)]  # the last is for -1, and for all that are larger

@@ -28,13 +28,26 @@ def find_merges(live: LiveTree, monotone: bool = True) -> Merges:
     Without that, children may come after parents.
     """
     nodes = live.nodes()
-    height = np.empty(live.tree.parent.size)
-    height[nodes] = live.scheme.height(live.linkage_values(nodes))
-    if monotone:
-        kernels.heights.make_monotone(live.tree, nodes, height)
-    inner = nodes[nodes % 2 == 1]
+    inner = _inner_of(nodes)
+    height = _heights(live, nodes, inner, monotone)
     # Stable: at equal heights children stay before parents.
     return Merges(nodes, inner[np.argsort(height[inner], kind="stable")], height)
+
+
+def _inner_of(nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The inner ones. They come in between leaves at random, which is what makes a mask slow: it branches."""
+    return nodes[np.flatnonzero(nodes & 1)]
+
+
+def _heights(
+    live: LiveTree, nodes: NDArray[np.int32], inner: NDArray[np.int32], monotone: bool = True
+) -> NDArray[np.float64]:
+    """The height of each node, in SciPy's units; `nodes` are all, children first, and `inner` the inner ones."""
+    height = np.zeros(live.tree.parent.size)
+    height[inner] = live.scheme.height(live.linkage_values(inner))
+    if monotone:
+        kernels.heights.make_monotone(live.tree, nodes, height)
+    return height
 
 
 def linkage_matrix(live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -55,39 +68,68 @@ def cut(
     """The cluster of each of `leaves`, numbered by first appearance; NOISE for those in pieces below `min_size`.
 
     All merges above a height are undone. Or, of the merges of two clusters of at least `min_size` points each, the
-    highest, so that there are `n_clusters` such clusters; or all of them, where neither is given.
+    highest, so that there are `n_clusters` such clusters; or all of them, where neither is given. `leaves` are all, the
+    oldest first. O(n): no sort.
     """
-    merges = find_merges(live)
-    _, first, stop = _spans(live, merges.nodes)
-    count = stop - first
+    nodes = live.nodes()
+    inner = _inner_of(nodes)
+    node_height = _heights(live, nodes, inner)
     is_split = np.zeros(live.tree.parent.size, np.bool_)
     if height is not None:
-        is_split[merges.inner[merges.height[merges.inner] > height]] = True
+        is_split[inner[node_height[inner] > height]] = True
     else:
-        left, right = live.tree.left[merges.inner], live.tree.right[merges.inner]
-        candidates = merges.inner[np.minimum(count[left], count[right]) >= min_size]
+        candidates = inner if min_size == 1 else _merges_of_large(live, nodes, inner, min_size)
         most = candidates.size + 1 if leaves.size >= min_size else 0
         if n_clusters is not None and n_clusters > most:
             raise ParameterError(
                 f"n_clusters must be at most {most}, as many as have {min_size} points or more; it is {n_clusters}"
             )
         n_splits = candidates.size if n_clusters is None else n_clusters - 1
-        is_split[candidates[candidates.size - n_splits :]] = True
-        kernels.cut.split_above(live.tree, merges.nodes, is_split)
-    cluster = np.empty(live.tree.parent.size, np.int32)
-    kernels.cut.find_clusters(live.tree, merges.nodes, is_split, cluster)
-    found = cluster[leaves]
-    return _numbered(found, count[found] < min_size)
+        is_split[candidates[_last_of_largest(node_height[candidates], n_splits)]] = True
+        kernels.cut.split_above(live.tree, nodes, is_split)
+    return _labels(live, leaves, nodes, is_split, min_size)
 
 
-def _numbered(cluster: NDArray[np.int32], is_noise: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Clusters numbered by first appearance, without those that are noise."""
-    labels = np.full(cluster.size, NOISE, np.int64)
-    _, first_seen, inverse = np.unique(cluster[~is_noise], return_index=True, return_inverse=True)
-    rank = np.empty(first_seen.size, np.int64)
-    rank[np.argsort(first_seen)] = np.arange(first_seen.size)
-    labels[~is_noise] = rank[inverse]
-    return labels
+def _merges_of_large(
+    live: LiveTree, nodes: NDArray[np.int32], inner: NDArray[np.int32], min_size: int
+) -> NDArray[np.int32]:
+    """Those of the inner nodes both of whose children have at least so many points."""
+    _, first, stop = _spans(live, nodes)
+    count = stop - first
+    return inner[np.minimum(count[live.tree.left[inner]], count[live.tree.right[inner]]) >= min_size]
+
+
+def _last_of_largest(values: NDArray[np.float64], count: int) -> NDArray[np.intp]:
+    """Where the `count` largest values stand: of equal ones the last, as at the end of a stable sort. O(n)."""
+    if count == 0:
+        return np.empty(0, np.intp)
+    least = np.partition(values, values.size - count)[values.size - count]
+    larger, equal = np.flatnonzero(values > least), np.flatnonzero(values == least)
+    return np.concatenate([larger, equal[equal.size + larger.size - count :]])
+
+
+def _labels(
+    live: LiveTree, leaves: NDArray[np.int32], nodes: NDArray[np.int32], is_split: NDArray[np.bool_], min_size: int
+) -> NDArray[np.int64]:
+    """The number of the topmost node above each of `leaves` that no split divides.
+
+    In postorder the leaves below a node stand side by side, and it comes after them and before those of the next.
+    """
+    split = np.flatnonzero(is_split)
+    below = np.concatenate([live.tree.left[split], live.tree.right[split]]) if split.size else np.array([live.root])
+    is_top = np.zeros(is_split.size, np.bool_)
+    is_top[below[~is_split[below]]] = True
+    places, places_of_leaves = np.flatnonzero(is_top[nodes]), np.flatnonzero((nodes & 1) == 0)
+    tops = nodes[places]
+    count = np.diff(np.searchsorted(places_of_leaves, places, side="right"), prepend=0)
+    # Leaves come oldest first, so the cluster that appears first is the one with the oldest point.
+    by_age = np.argsort(live.tree.birth[tops])
+    by_age = by_age[count[by_age] >= min_size]
+    number = np.full(tops.size, NOISE, np.int64)
+    number[by_age] = np.arange(by_age.size)
+    by_row = np.empty(live.capacity, np.int64)
+    by_row[nodes[places_of_leaves] >> 1] = np.repeat(number, count)
+    return by_row[leaves >> 1]
 
 
 def cophenetic(live: LiveTree, leaves: NDArray[np.int32], monotone: bool) -> NDArray[np.float64]:
