@@ -175,6 +175,7 @@ class DurableHierarchy(Hierarchy):
                     self._replay(database, self._seq)
                 else:
                     h = read_snapshot(database, self.metric)
+                    self.__dict__.pop("_lineage", None)  # it may be another file by the same name
                     self._live, self._keys, self._seq = h._live, h._keys, database.seq
                     self._replay(database, database.seq)
         finally:
