@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -387,6 +388,38 @@ def test_after_closing_it_can_be_read_but_not_edited(path):
     for verb in (lambda: h.insert([[1.0]]), lambda: h.remove([0]), h.refine, h.checkpoint):
         with pytest.raises(ClosedError, match="open it again"):
             verb()
+
+
+def test_it_is_made_by_open_alone():
+    with pytest.raises(TypeError, match=r"evertree\.open"):
+        et.DurableHierarchy()
+    with pytest.raises(TypeError, match=r"evertree\.open"):
+        et.DurableHierarchy.random(np.eye(3))
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_large_batch_takes_it_back(rng, path, monkeypatch):
+    monkeypatch.setattr("evertree.workings.UNDOABLE", 100)
+    monkeypatch.setattr("evertree.workings._PART", 50)
+    h = et.open(path)
+    h.insert(rng.normal(size=(50, 2)))
+    before = h.copy()
+    live = type(h._live)
+    insert = live.insert
+
+    def interrupted(tree, leaves):
+        insert(tree, leaves)
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(live, "insert", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            h.insert(rng.normal(size=(400, 2)))
+    assert same(h, before)
+    assert same(et.open(path, read_only=True), before)
+    h.insert(rng.normal(size=(4, 2)))
+    assert same(et.open(path, read_only=True), h)
+    h.close()
 
 
 def test_copies_are_in_memory(rng, path):

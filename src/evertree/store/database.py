@@ -1,8 +1,8 @@
 """The SQLite file of a durable hierarchy: a snapshot of it, and the edits since then.
 
 Two tables. ``snapshot`` has a header and named arrays, as `evertree.file_format` seals them, in parts of 64 MB.
-``journal`` has a numbered record of each edit since, with a checksum. The header says which number was the last before
-the snapshot. A snapshot and the emptying of the journal are one transaction.
+``journal`` has a numbered record of each edit since, with a checksum; the snapshot says which number was last before
+it. A snapshot and the emptying of the journal are one transaction.
 """
 
 from __future__ import annotations
@@ -168,6 +168,7 @@ class Database:
                 self._connection.execute(f"PRAGMA user_version = {STORE_VERSION}")
             self._connection.execute("DELETE FROM snapshot")
             self._connection.execute("DELETE FROM journal")
+            self._put("seq", str(seq).encode())
             self._put("header", text)
             self._put("header_sha256", hashlib.sha256(text).digest())
             for name, array in arrays.items():
@@ -186,8 +187,11 @@ class Database:
             yield self
 
     def snapshot_seq(self) -> int:
-        """The number of the last edit before the snapshot."""
-        return _whole(self._header().get("seq"), self.path)
+        """The number of the last edit before the snapshot, without the rest of it."""
+        text = self._get("seq")
+        if not text.isdigit():
+            raise CorruptFileError(f"{self.path} is damaged: its snapshot has no number")
+        return int(text)
 
     def read_snapshot(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """The header and the arrays of the snapshot, checked; `seq` is then that of the snapshot."""
@@ -196,7 +200,9 @@ class Database:
         for name, (kind, shape) in header["layout"].items():
             arrays[name] = array_of(self._get(f"array {name}"), kind, shape)
         check_arrays(header, arrays, self.path)
-        self.seq = _whole(header.get("seq"), self.path)
+        self.seq = self.snapshot_seq()
+        if header.get("seq") != self.seq:
+            raise CorruptFileError(f"{self.path} is damaged: its snapshot has two numbers")
         return header, arrays
 
     def _header(self) -> dict[str, Any]:
@@ -264,12 +270,6 @@ def _translated(error: sqlite3.Error, path: str) -> StoreError | CorruptFileErro
 
 def _checksum(seq: int, kind: str, payload: bytes) -> int:
     return zlib.crc32(payload, zlib.crc32(f"{seq} {kind} ".encode()))
-
-
-def _whole(value: Any, path: str) -> int:
-    if type(value) is not int or value < 0:
-        raise CorruptFileError(f"{path} is damaged: its snapshot has no number")
-    return value
 
 
 def check_place(path: str, read_only: bool) -> None:

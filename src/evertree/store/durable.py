@@ -70,6 +70,9 @@ class DurableHierarchy(Hierarchy):
     _owed: list[bytes]  # records of refinements that could not be written, and go before the next edit
     _closing: weakref.finalize[..., Any]
 
+    def __init__(self, *_: object, **__: object) -> None:
+        raise TypeError("a DurableHierarchy is made by evertree.open(path, ...), which takes a start=")
+
     @classmethod
     def _over(cls, path: str, database: Database | None, lock: WriterLock | None, h: Hierarchy) -> Self:
         """Take over a hierarchy in memory, which is what is in the file."""
@@ -259,12 +262,12 @@ class DurableHierarchy(Hierarchy):
                 self._record_moves(goal)
             elif report.checks or report.searches:
                 self._record_refinement(goal, None)
+                self._note_moves()
         except BaseException:
             self._record_moves(goal)
             raise
         finally:
             self._refining = outer
-            self._note_moves()
             self._debt += time.perf_counter() - last
         if seconds is None and time.perf_counter() - began > _SOONEST:
             self._snapshot_if_worth(_WORTH, _SOONEST)
@@ -390,16 +393,16 @@ class _DurableEdit(Edit):
             h._pay()
         self._database.append(self._kind, self._payload)
         h._seq = self._database.seq
+        self._is_undone = False
         self._began = time.perf_counter()
         return self
 
     def __exit__(self, *error: object) -> None:
-        h = self._h
-        if h._seq != self._database.seq:
-            return  # it was undone
-        if error[0] is not None:
+        if error[0] is not None and not self._is_undone:
             self.undo()
+        if self._is_undone:
             return
+        h = self._h
         h._debt += time.perf_counter() - self._began
         if h._refining is not None:
             h._note_moves()
@@ -408,6 +411,7 @@ class _DurableEdit(Edit):
     def undo(self) -> None:
         """The edit was given up, and left no trace in memory."""
         h = self._h
+        self._is_undone = True
         try:
             self._database.retract()
         except StoreError as error:

@@ -14,7 +14,7 @@ from evertree.hierarchy import Hierarchy
 from evertree.store.database import Database, check_place
 from evertree.store.durable import DurableHierarchy
 from evertree.store.lock import WriterLock
-from evertree.store.replay import read_snapshot
+from evertree.store.replay import check_tree, read_snapshot
 
 #: What `Hierarchy` takes beside the linkage and the metric.
 _OPTIONS = ("metric_params", "goal", "search_width", "seed")
@@ -83,7 +83,7 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
     ...     h.keys(), h.linkage
     (['a', 'c'], 'average')
     """
-    place = os.path.realpath(os.fspath(path))
+    place = os.path.realpath(os.fsdecode(path))
     unknown = set(options) - set(_OPTIONS)
     if unknown:
         raise TypeError(f"open() got an unexpected option {min(unknown)!r}; there are {', '.join(_OPTIONS)}")
@@ -136,6 +136,7 @@ def _restored(place: str, database: Database, lock: WriterLock | None, wanted: M
     durable = DurableHierarchy._over(place, database if lock is not None else None, lock, h)
     durable._seq = database.seq
     durable._replay(database, database.seq)
+    check_tree(durable, place)
     _check_options(place, durable, wanted)
     return durable
 

@@ -8,13 +8,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from evertree import saving
-from evertree.errors import CorruptFileError, EvertreeError
+from evertree.errors import CorruptFileError, EvertreeError, InvariantError
 from evertree.hierarchy import Hierarchy
 from evertree.incoming import receive
 from evertree.inputs import as_dissimilarities, as_weights
 from evertree.store.database import Database
 from evertree.store.records import keys_of, points_of, unpack
-from evertree.tree import Incoming
+from evertree.tree import Incoming, invariants
 
 #: What damaged or forged bytes lead to.
 _SIGNS_OF_DAMAGE = (EvertreeError, LookupError, TypeError, ValueError, OverflowError, RecursionError, MemoryError)
@@ -31,6 +31,14 @@ def read_snapshot(database: Database, metric: Any) -> Hierarchy:
     function = metric if callable(metric) and header.get("metric") is None else None
     live, keys, options = saving.restored(header, arrays, database.path, function)
     return Hierarchy._assembled(options["seed"], live, keys)
+
+
+def check_tree(h: Hierarchy, path: str) -> None:
+    """Refuse what edits have not made a tree of. O(n m)."""
+    try:
+        invariants.check_all_but_statistics(h._live, h._keys.leaves())
+    except InvariantError as error:
+        raise CorruptFileError(f"{path} is damaged: {error}") from error
 
 
 def make_again(h: Hierarchy, kind: str, payload: bytes, path: str, seq: int) -> None:
