@@ -343,6 +343,7 @@ def test_readers_cannot_write(path):
             verb()
     reader.close()
     assert len(reader.copy().insert([[1.0]])) == 1
+    assert os.listdir(path.parent) == ["tree.db"]
 
 
 def test_readers_in_a_place_where_nothing_can_be_written(path, tmp_path, monkeypatch):

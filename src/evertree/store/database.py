@@ -91,7 +91,9 @@ class Database:
             self._check_owner(owner, version, tables)
         elif read_only:
             raise FileFormatError(f"{self.path} is empty: open it for writing first")
-        if not read_only:
+        if read_only:
+            ask("PRAGMA query_only = ON")
+        else:
             ask("PRAGMA journal_mode = WAL")
             ask("PRAGMA synchronous = FULL")
             ask(f"PRAGMA journal_size_limit = {_LOG_KEPT}")
@@ -294,9 +296,12 @@ def check_place(path: str, read_only: bool) -> None:
 
 
 def _uri(path: str, read_only: bool) -> str:
-    """Where nothing may be written, and nothing waits in a log, SQLite must be told that nothing will change."""
+    """How SQLite is to open the file.
+
+    Readers, too, may write where they can, so that they take the files away that SQLite makes beside it. Where nothing
+    may be written, and nothing waits in a log, SQLite must be told that nothing will change.
+    """
     uri = Path(path).absolute().as_uri()
-    if not read_only:
-        return uri
-    is_settled = not os.path.exists(f"{path}-wal") and not os.access(Path(path).absolute().parent, os.W_OK)
-    return f"{uri}?mode=ro{'&immutable=1' if is_settled else ''}"
+    if not read_only or (os.access(path, os.W_OK) and os.access(Path(path).parent, os.W_OK)):
+        return f"{uri}?mode={'rw' if read_only else 'rwc'}"
+    return f"{uri}?mode=ro{'' if os.path.exists(f'{path}-wal') else '&immutable=1'}"

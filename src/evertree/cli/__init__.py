@@ -1,0 +1,49 @@
+"""The command line: the app, and its commands in panels."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import evertree
+from evertree.cli import cluster, edit, following, paper, read, try_out
+from evertree.cli.examples import epilog, help_text
+from evertree.cli.exits import EXIT_CODES, Commands
+
+#: The commands, as the help lists them.
+PANELS = {
+    "Try": (try_out.demo, try_out.warmup),
+    "Cluster a file": (cluster.cluster,),
+    "Durable trees": (edit.insert, edit.remove, edit.refine, read.cut, read.plot, read.export, read.info, read.verify),
+    "Databases": (following.follow,),
+    "The paper": (paper.reproduce,),
+}
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"evertree {evertree.__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog=EXIT_CODES)
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Hierarchical clustering of data that changes."""
+
+
+for _panel, _commands in PANELS.items():
+    for _command in _commands:
+        app.command(help=help_text(_command), epilog=epilog(_command), rich_help_panel=_panel)(_command)

@@ -1,0 +1,104 @@
+"""Cuts as a table, a row for each point: CSV for text and pipes, Parquet for many."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.cli.output import DASH, counted
+from evertree.columns import NOISE
+from evertree.extras import require
+from evertree.hierarchy import Hierarchy
+
+#: How the file with labels may end, for `output.check_targets`.
+ENDINGS = (".csv", ".tsv", ".parquet", "-")
+
+Cuts = Mapping[str, NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The cuts that the user asked for."""
+
+    n_clusters: Sequence[int]
+    heights: Sequence[float]
+    min_cluster_size: int | None
+    at_most: bool = False  # whether fewer clusters will do where there are fewer points
+
+    def __bool__(self) -> bool:
+        return bool(self.n_clusters or self.heights or self.min_cluster_size)
+
+    def of(self, h: Hierarchy) -> Cuts:
+        """The labels of each cut, named as `Hierarchy.cuts` names them."""
+        size = self.min_cluster_size
+        numbers = [min(k, len(h)) for k in self.n_clusters] if self.at_most else self.n_clusters
+        found = {f"n_clusters={k}": h.cut(k, None, size) for k in numbers}
+        found |= {f"height={x!r}": h.cut(None, x, size) for x in self.heights}
+        if not found and size is not None:
+            found = {f"min_cluster_size={size}": h.cut(None, None, size)}
+        return found
+
+
+#: The cut where the user asks for nothing.
+DEFAULT = Wanted([10], [], None, at_most=True)
+
+
+def summary(cuts: Cuts) -> list[str]:
+    """A line for each cut."""
+    lines = []
+    for name, found in described(cuts).items():
+        noise = f", {counted(found['noise'], 'point')} in none" if found["noise"] else ""
+        smallest = "" if found["smallest"] == found["largest"] else f"{found['smallest']:,} to "
+        sizes = f" of {smallest}{counted(found['largest'], 'point')}" if found["clusters"] else ""
+        lines.append(f"{name}: {counted(found['clusters'], 'cluster')}{sizes}{noise}")
+    return lines
+
+
+def described(cuts: Cuts) -> dict[str, dict[str, int]]:
+    """The number of clusters of each cut, and their sizes."""
+    found = {}
+    for name, labels in cuts.items():
+        sizes = np.bincount(labels[labels != NOISE]) if labels.size else np.empty(0, np.int64)
+        found[name] = {
+            "clusters": int(sizes.size),
+            "smallest": int(sizes.min(initial=labels.size)) if sizes.size else 0,
+            "largest": int(sizes.max(initial=0)),
+            "noise": int(np.count_nonzero(labels == NOISE)),
+        }
+    return found
+
+
+def write(path: Path, key_name: str, keys: list[Hashable], cuts: Cuts) -> None:
+    """Write a row for each key."""
+    if path == DASH:
+        _write_text(sys.stdout, ",", key_name, keys, cuts)
+    elif path.suffix.lower() == ".parquet":
+        _write_parquet(path, key_name, keys, cuts)
+    else:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            _write_text(file, "\t" if path.suffix.lower() == ".tsv" else ",", key_name, keys, cuts)
+
+
+def _write_text(file: Any, delimiter: str, key_name: str, keys: list[Hashable], cuts: Cuts) -> None:
+    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+    writer.writerow([key_name, *cuts])
+    writer.writerows(zip(keys, *(labels.tolist() for labels in cuts.values()), strict=True))
+
+
+def _write_parquet(path: Path, key_name: str, keys: list[Hashable], cuts: Cuts) -> None:
+    lib = require("pyarrow", "writing Parquet", "cli")
+    parquet = require("pyarrow.parquet", "writing Parquet", "cli")
+    try:
+        column = lib.array(keys)
+    except (lib.ArrowException, TypeError):  # of several types, or of one that Arrow does not have
+        column = lib.array([str(key) for key in keys])
+    parquet.write_table(
+        lib.table({key_name: column, **{name: lib.array(labels) for name, labels in cuts.items()}}), path
+    )

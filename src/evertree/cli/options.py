@@ -1,0 +1,236 @@
+"""The options that commands share, each defined once."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evertree.metrics import METRICS
+
+
+class LinkageName(StrEnum):
+    """The linkages."""
+
+    WARD = "ward"
+    AVERAGE = "average"
+    COMPLETE = "complete"
+    SINGLE = "single"
+    MINIMAX = "minimax"
+
+
+class GoalName(StrEnum):
+    """What a tree can be refined to."""
+
+    STABLE = "stable"
+    HOMOGENEOUS = "homogeneous"
+
+
+_CLUSTERING = "How points are compared"
+_CUTS = "Cuts"
+_READING = "How the file is read"
+_EXPORTS = "Exports"
+
+
+def _metrics(incomplete: str) -> list[str]:
+    return [name for name in [*METRICS, "precomputed"] if name.startswith(incomplete)]
+
+
+def _as_params(text: str | None) -> str | None:
+    """Refuse what is no JSON object."""
+    try:
+        is_object = text is None or isinstance(json.loads(text), dict)
+    except ValueError:
+        is_object = False
+    if not is_object:
+        raise typer.BadParameter("""must be a JSON object, such as '{"p": 3}'""")
+    return text
+
+
+def params_of(text: str | None) -> dict[str, Any] | None:
+    """The parameters of a metric, of a text that has been checked."""
+    params: dict[str, Any] | None = None if text is None else json.loads(text)
+    return params
+
+
+# What is read.
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        show_default=False,
+        help="A table of points: CSV, TSV (also with .gz), Parquet, .npy or .npz; - for standard input.",
+    ),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        rich_help_panel=_READING,
+        help="The column with the keys of the points (in an .npz file: the array). By default they are numbered.",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,C",
+        rich_help_panel=_READING,
+        help="The columns to compare, by name, or by number from 1 where they have none. "
+        "By default all that have numbers, but for the key.",
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        rich_help_panel=_READING,
+        help="What is between the columns of a text file. By default a comma; a tab in .tsv files.",
+    ),
+]
+Header = Annotated[
+    bool,
+    typer.Option(
+        "--header/--no-header",
+        rich_help_panel=_READING,
+        help="Whether the first line of a text file has the names of the columns.",
+    ),
+]
+Array = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=_READING,
+        help="Which array of an .npz file has the points. By default X, or the only matrix.",
+    ),
+]
+
+# How points are compared.
+Linkage = Annotated[
+    LinkageName | None,
+    typer.Option(
+        metavar="NAME", rich_help_panel=_CLUSTERING, help="ward (the default), average, complete, single or minimax."
+    ),
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=_metrics,
+        rich_help_panel=_CLUSTERING,
+        help="A SciPy metric, euclidean by default; seuclidean to put all columns on one scale, cosine for embeddings; "
+        "or precomputed, where the file is a square matrix.",
+    ),
+]
+MetricParams = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JSON",
+        callback=_as_params,
+        rich_help_panel=_CLUSTERING,
+        help="""Parameters of the metric, such as '{"p": 3}' for minkowski.""",
+    ),
+]
+Goal = Annotated[
+    GoalName | None,
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=_CLUSTERING,
+        help="What refinement aims at: stable (the default), as batch clustering is, or homogeneous, as in the paper.",
+    ),
+]
+SearchWidth = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=0,
+        rich_help_panel=_CLUSTERING,
+        help="How widely to search for where points belong: 4 by default; 0 searches everywhere, for the exact tree.",
+    ),
+]
+
+Batch = Annotated[
+    bool,
+    typer.Option(
+        "--batch",
+        rich_help_panel=_CLUSTERING,
+        help="Start from the tree of a batch library: exact, in quadratic time, and memory but for ward.",
+    ),
+]
+
+# Cuts.
+NClusters = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--n-clusters", "-k", metavar="N", min=1, rich_help_panel=_CUTS, help="Cut into so many clusters. Repeatable."
+    ),
+]
+Heights = Annotated[
+    list[float] | None,
+    typer.Option("--height", metavar="HEIGHT", min=0, rich_help_panel=_CUTS, help="Cut at a height. Repeatable."),
+]
+MinClusterSize = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        rich_help_panel=_CUTS,
+        help="The fewest points of a cluster; those in smaller pieces get the label -1. Alone, it is a cut by itself.",
+    ),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        rich_help_panel=_CUTS,
+        help="Where the clusters go, a line for each point: .csv, .parquet, or - for standard output, the default.",
+    ),
+]
+
+# Exports.
+Newick = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="The tree as Newick text; - for standard output."),
+]
+TreeJson = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="The tree as nested JSON; - for standard output."),
+]
+LinkageMatrix = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="SciPy's linkage matrix, .npy or .csv."),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="A picture of the tree: .png, .svg or .pdf."),
+]
+Save = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="The tree as a file that evertree.load reads."),
+]
+Store = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", rich_help_panel=_EXPORTS, help="A new durable tree, for insert, remove, refine and follow."
+    ),
+]
+
+# Trees and what is done to them.
+Tree = Annotated[Path, typer.Argument(metavar="TREE", show_default=False, help="The file of a durable tree.")]
+AnyTree = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TREE",
+        show_default=False,
+        help="The file of a durable tree, also while others write to it, or one that --save wrote.",
+    ),
+]
+Seconds = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", min=0, help="How long refinement may take. By default until the goal is reached."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

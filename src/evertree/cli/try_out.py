@@ -1,0 +1,85 @@
+"""``evertree demo`` and ``evertree warmup``: first steps."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evertree.cli import options
+from evertree.cli.examples import examples
+from evertree.cli.output import Voice, bar, counted
+
+
+class DtypeName(StrEnum):
+    """The types of points."""
+
+    FLOAT64 = "float64"
+    FLOAT32 = "float32"
+
+
+@examples(
+    ("A table and a picture, in a minute", "evertree demo"),
+    ("Other edits, elsewhere", "evertree demo --seed 1 --output digits.svg"),
+)
+def demo(
+    output: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("evertree-demo.png"),
+    seed: Annotated[int, typer.Option(min=0, help="For the order of the points and the choice of edits.")] = 0,
+) -> None:
+    """Stream handwritten digits into a live tree, edit it, and set it beside batch clustering."""
+    from rich.console import Console
+
+    from evertree import demo as demonstration
+
+    demonstration.run(Console(), output, seed)
+
+
+@examples(
+    ("For ward, the default linkage", "evertree warmup"),
+    ("For other linkages, on points of one type", "evertree warmup --linkage single --dtype float64"),
+    ("For all linkages, which takes some minutes", "evertree warmup --all"),
+)
+def warmup(
+    linkage: Annotated[
+        list[options.LinkageName] | None,
+        typer.Option(metavar="NAME", help="Which linkages; ward by default. Repeatable."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All linkages.")] = False,
+    dtype: Annotated[
+        list[DtypeName] | None,
+        typer.Option(metavar="NAME", help="float64 or float32; both by default. Repeatable."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Compile the kernels ahead, so that nobody has to wait.
+
+    Compiled kernels are kept on disk, and last until evertree, Numba or the processor changes. The environment variable
+    NUMBA_CACHE_DIR says where, if not beside the package.
+    """
+    from evertree.cli import compiling
+
+    wanted = list(options.LinkageName) if everything else linkage or [options.LinkageName.WARD]
+    jobs = compiling.jobs(wanted, dtype or list(DtypeName))
+    voice = Voice(as_json)
+    began = time.perf_counter()
+    counts = []
+    with bar("Compiling", len(jobs)) as show:
+        for n_done, job in enumerate(jobs):
+            show(n_done, str(job))
+            counts.append(compiling.compile_for(job))
+    seconds = time.perf_counter() - began
+    place = compiling.place()
+    for job, count in zip(jobs, counts, strict=True):
+        done = f"{counted(count, 'function')} compiled" if count else "nothing had to be done"
+        voice.say(f"{job}: {done}")
+    voice.say(f"{seconds:.1f} s; {compiling.where(place)}")
+    voice.answer(
+        {
+            "compiled": {str(job): count for job, count in zip(jobs, counts, strict=True)},
+            "seconds": seconds,
+            "cache": place,
+        }
+    )

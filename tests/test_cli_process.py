@@ -1,0 +1,164 @@
+"""The command line in processes of its own: pipes, Ctrl-C, terminals, exit codes, what starting costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import evertree as et
+from cli_tools import write_files
+
+pytestmark = pytest.mark.process
+
+BIN = Path(sys.executable).parent
+ENVIRONMENT = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "NUMBA_DISABLE_JIT": "0"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder with all files, which tests are in."""
+    if not (BIN / "evertree").exists():
+        pytest.skip("evertree is not installed beside this Python")
+    write_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def shell(line: str, **environment: str) -> subprocess.CompletedProcess:
+    """Run a line of bash; its exit code is that of the first command that fails in a pipe."""
+    command = ["bash", "-o", "pipefail", "-c", line]
+    return subprocess.run(command, capture_output=True, text=True, env={**ENVIRONMENT, **environment}, timeout=100)
+
+
+def test_a_pipe():
+    line = "cat points.csv | evertree cluster - --key id -k 3 2> said.txt | tail -n +2"
+    result = shell(f"{line} | cut -d, -f2 | sort | uniq -c")
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["10", "10", "10"]
+
+
+def test_a_pipe_that_is_closed(folder):
+    """Nothing is said, whether it is closed while much is being written, or before little is."""
+    np.save("many.npy", np.arange(20_000.0).reshape(-1, 1))
+    et.open("many.db", start=et.Hierarchy.random(np.load("many.npy"))).close()
+    result = shell("evertree cut many.db -k 3 | head -n 1")
+    assert (result.returncode, result.stdout, result.stderr) == (141, "key,n_clusters=3\n", "")
+    result = shell("evertree info tree.db | true")
+    assert (result.returncode, result.stderr) == (141, "")
+
+
+def test_errors_have_no_traceback():
+    result = shell("evertree cluster nothing.csv")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "evertree: nothing.csv: No such file or directory\n"
+    assert shell("evertree cluster --linkage x points.csv").returncode == 2
+
+
+def test_process_substitution():
+    assert shell("evertree cluster <(cat points.csv) --key id -k 3").stdout.startswith("id,n_clusters=3\n")
+
+
+def test_completion_in_bash():
+    """What bash calls, set up by what --show-completion prints."""
+    script = shell("evertree", _EVERTREE_COMPLETE="source_bash").stdout
+    assert "complete -o default" in script
+    line = f"{script}\nCOMP_WORDS=(evertree cluster --linkage s); COMP_CWORD=3; _evertree_completion evertree; "
+    assert shell(line + 'echo "${COMPREPLY[@]}"').stdout == "single\n"
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["cluster", "--help"], ["warmup", "--help"]])
+def test_starting_is_light(words):
+    """Little more than what importing the library takes."""
+    heavy = ["numba", "scipy", "pyarrow", "pandas", "sqlalchemy", "matplotlib", "sklearn"]
+    heavy += ["rich.console"] if words == ["--version"] else []
+    code = (
+        "import sys, json\nfrom evertree.__main__ import main\n"
+        f"sys.argv[1:] = {words}\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        f"print(json.dumps([name for name in {heavy} if name in sys.modules]), file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT)
+    assert json.loads(result.stderr.splitlines()[-1]) == []
+
+
+def test_ctrl_c_while_following():
+    """It ends after the look that is under way, and SIGTERM does, too."""
+    pytest.importorskip("sqlalchemy", reason="follow needs SQLAlchemy")
+    words = ["follow", "items.db", "--table", "items", "--key", "id", "--columns", "x,y", "--interval", "0.2", "--json"]
+    for stop, code in ((signal.SIGINT, 130), (signal.SIGTERM, 0)):
+        process = subprocess.Popen(
+            [BIN / "evertree", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+        )
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["points"] == 30
+        assert json.loads(process.stdout.readline())["inserted"] == 0
+        process.send_signal(stop)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == code
+        assert "Traceback" not in errors
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_refining_on_a_terminal(folder):
+    """There is a bar, it ends at once, and what was reached is kept."""
+    pty = pytest.importorskip("pty", reason="terminals are Unix's")
+    X = np.random.default_rng(0).normal(size=(40_000, 8))
+    et.open("random.db", start=et.Hierarchy.random(X)).close()
+    terminal, end = pty.openpty()
+    process = subprocess.Popen(
+        [BIN / "evertree", "refine", "random.db"],
+        stdout=subprocess.PIPE,
+        stderr=end,
+        env={**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(end)
+    seen, is_sent, deadline = b"", False, time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            seen += os.read(terminal, 4096)
+        except OSError:  # the process has ended
+            break
+        if not is_sent and b"moves" in seen:
+            process.send_signal(signal.SIGINT)
+            is_sent = True
+    os.close(terminal)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, seen.decode()
+    assert output == b""
+    assert b"Refining" in seen
+    assert b"evertree: interrupted after" in seen
+    assert b"Traceback" not in seen
+    with et.open("random.db", read_only=True) as h:
+        assert h.n_moves > 0
+
+
+@pytest.mark.slow
+def test_warmup():
+    """A second one finds nothing to do, and neither do commands."""
+    first = shell("evertree warmup --dtype float64")
+    assert first.returncode == 0, first.stderr
+    found = json.loads(shell("evertree warmup --dtype float64 --json").stdout)
+    assert found["compiled"] == {"ward on euclidean, float64": 0}
+    assert Path(found["cache"]).is_dir()
+    code = (
+        "from numba.core import event\nimport sys\n"
+        "with event.install_recorder('numba:compile') as recorder:\n"
+        "    from evertree.cli import app\n"
+        "    app(['cluster', 'points.csv', '-k', '3'], standalone_mode=False)\n"
+        "sys.exit(len(recorder.buffer))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, env=ENVIRONMENT).returncode == 0
+
+
+def test_warmup_without_a_compiler():
+    result = shell("evertree warmup --dtype float64", NUMBA_DISABLE_JIT="1")
+    assert "the compiler is switched off" in result.stdout

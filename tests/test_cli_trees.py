@@ -1,0 +1,335 @@
+"""The commands that change and read trees: insert, remove, refine, cut, plot, export, info, verify."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import numpy as np
+import pytest
+
+import evertree as et
+from cli_tools import answer, complaint, parquet, run, three_groups, write_files
+from evertree.cli import output
+from evertree.store.database import STORE_VERSION
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder with all files, which tests are in: tree.db has the points 0 to 42."""
+    write_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def saved(folder):
+    """A saved tree, for the commands that read both kinds."""
+    run("export", "tree.db", "--save", "tree.evertree")
+    return "tree.evertree"
+
+
+def keys_in(path="tree.db") -> list:
+    with et.open(path, read_only=True) as h:
+        h.validate()
+        return h.keys()
+
+
+def test_insert_makes_a_tree():
+    result = run("insert", "new.db", "points.csv", "--key", "id", "--linkage", "average", "--metric", "cityblock")
+    assert result.stdout == "30 points inserted; new.db has 30\nleft out, without numbers or a name: name\n"
+    with et.open("new.db", read_only=True) as h:
+        assert (h.linkage, h.metric, h.keys()) == ("average", "cityblock", list(range(30)))
+        np.testing.assert_array_equal(h.points(), three_groups())
+
+
+def test_insert_into_a_tree():
+    assert run("insert", "tree.db", "new.csv", "--key", "id").stdout == "2 points inserted; tree.db has 45\n"
+    assert keys_in()[-2:] == [100, 101]
+    result = run("insert", "tree.db", "points.npy")
+    assert result.stdout == "30 points inserted (keys 102 to 131); tree.db has 75\n"
+
+
+def test_insert_with_json():
+    found = answer("insert", "tree.db", "new.csv", "--key", "id")
+    assert found.pop("seconds") > 0
+    assert found == {
+        "tree": "tree.db",
+        "created": False,
+        "inserted": 2,
+        "updated": 0,
+        "first_key": 100,
+        "last_key": 101,
+        "points": 45,
+        "columns": ["x", "y"],
+        "left_out": [],
+    }
+    assert answer("insert", "new.db", "points.csv", "--key", "id")["created"]
+
+
+def test_update():
+    assert "these keys are live already: 1. --update" in complaint("insert", "tree.db", "changes.csv", "--key", "id")
+    assert 200 not in keys_in()
+    result = run("insert", "tree.db", "changes.csv", "--key", "id", "--update")
+    assert result.stdout == "1 point inserted, 1 updated; tree.db has 44\n"
+    with et.open("tree.db", read_only=True) as h:
+        assert h.points()[1].tolist() == [0.5, 0.1]
+        assert 200 in h
+    assert "needs --key" in complaint("insert", "tree.db", "changes.csv", "--update", code=2)
+
+
+def test_an_update_that_fails_changes_nothing(folder):
+    """Also where new points came in before it: cosine has no use for a row of zeros."""
+    run(
+        "insert",
+        "c.db",
+        "-",
+        "--key",
+        "id",
+        "--linkage",
+        "single",
+        "--metric",
+        "cosine",
+        stdin="id,x,y\n1,1,2\n2,2,1\n",
+    )
+    text = "id,x,y\n3,1,1\n2,0,0\n"
+    assert "row" in complaint("insert", "c.db", "-", "--key", "id", "--update", stdin=text)
+    assert keys_in("c.db") == [1, 2]
+
+
+def test_an_insert_that_fails_changes_nothing(folder):
+    before = keys_in()
+    text = complaint("insert", "tree.db", "-", stdin="x,y,z\n1,2,3\n")
+    assert text == "standard input: X must have 2 columns, as the points before it had; it has 3 (x, y, z)"
+    text = complaint("insert", "tree.db", "-", stdin="x,y\n1,\n")
+    assert text.endswith("it has 1 (x); left out, without numbers or a name: y")
+    assert "missing" in complaint("insert", "tree.db", "-", stdin="x,y\n1,\n2,3\n")
+    assert "linkage must be None or 'ward'" in complaint("insert", "tree.db", "points.csv", "--linkage", "single")
+    assert keys_in() == before
+    zeros = "x,y\n1,1\n0,0\n"
+    complaint("insert", "new.db", "-", "--metric", "cosine", "--linkage", "single", stdin=zeros)
+    assert not (folder / "new.db").exists()
+
+
+def test_keys_of_a_tree_that_has_text(folder):
+    """A key in a text file is the text that is live, and a number otherwise."""
+    with et.open("text.db") as h:
+        h.insert(three_groups(3), keys=["7", "8", "x"])
+    run("insert", "text.db", "-", "--key", "id", "--update", stdin="id,x,y\n7,5,5\n9,6,6\n")
+    assert keys_in("text.db") == ["7", "8", "x", 9]
+    run("remove", "text.db", 8, 9, "x")
+    assert keys_in("text.db") == ["7"]
+
+
+def test_remove():
+    assert run("remove", "tree.db", 3, "5").stdout == "2 points removed; tree.db has 41\n"
+    assert run("remove", "tree.db", 4, "--keys-from", "-", stdin="7\n\n 9 \n7\n").stdout.startswith("3 points removed")
+    assert not {3, 4, 5, 7, 9} & set(keys_in())
+
+
+def test_remove_all_or_none():
+    text = complaint("remove", "tree.db", 3, 99, "zebra")
+    assert "no live point with the key 99, 'zebra', and none was removed" in text
+    assert len(keys_in()) == 43
+    found = answer("remove", "tree.db", 3, 99, "zebra", "--missing-ok")
+    assert found == {"tree": "tree.db", "removed": 1, "missing": 2, "points": 42}
+    assert "by their keys" in complaint("remove", "tree.db", code=2)
+    assert run("remove", "tree.db", "--keys-from", "-", stdin="").stdout.startswith("0 points removed")
+    assert "nothing.txt: No such file" in complaint("remove", "tree.db", "--keys-from", "nothing.txt")
+    assert "utf-8" in complaint("remove", "tree.db", "--keys-from", "-", stdin=b"\xff\n")
+
+
+def test_remove_all():
+    run("remove", "tree.db", *range(43))
+    assert keys_in() == []
+    assert "is a tree without points" in complaint("cut", "tree.db", "-k", 1)
+    assert "is a tree without points" in complaint("plot", "tree.db", "-o", "x.png")
+    assert answer("info", "tree.db")["points"] == 0
+    run("info", "tree.db")
+    run("verify", "tree.db")
+    run("refine", "tree.db")
+    run("insert", "tree.db", "points.csv", "--key", "id", "--columns", "x,y")
+
+
+def test_negative_keys():
+    run("insert", "n.db", "-", "--key", "id", stdin="id,x\n-1,0\n-2,1\n")
+    run("remove", "n.db", "--", -1)
+    assert keys_in("n.db") == [-2]
+
+
+def random_tree(path: str, n: int = 60) -> None:
+    et.open(path, start=et.Hierarchy.random(np.random.default_rng(0).normal(size=(n, 2)))).close()
+
+
+def test_refine():
+    random_tree("random.db")
+    found = answer("refine", "random.db", "--moves", 5)
+    assert (found["stopped_by"], found["moves"] + found["grafts"]) == ("moves", 5)
+    assert answer("info", "random.db")["pending"] > 0
+    assert "the tree is homogeneous" in run("refine", "random.db", "--until", "homogeneous").stdout
+    result = run("refine", "random.db", "--seconds", 100)
+    assert "the tree is stable, quality 100.0%" in result.stdout
+    assert answer("info", "random.db")["pending"] == 0
+    with et.open("random.db", read_only=True) as h:
+        assert h.is_stable()
+
+
+def test_ctrl_c_in_refine_keeps_what_was_reached(monkeypatch):
+    random_tree("random.db")
+
+    def interrupted(h, seconds, moves, until):
+        h.refine(moves=7)
+        return
+
+    monkeypatch.setattr("evertree.cli.edit.refine_with_bar", interrupted)
+    result = run("refine", "random.db", code=130)
+    assert "evertree: interrupted after 7 moves, which it keeps" in result.stderr
+    with et.open("random.db", read_only=True) as h:
+        assert h.n_moves + h.n_grafts == 7
+
+
+def test_a_refinement_that_is_interrupted_gives_no_report():
+    h = et.Hierarchy.random(np.random.default_rng(0).normal(size=(60, 2)))
+
+    def interrupting(*_, progress=None, **__):
+        progress(et.Hierarchy.refine(h, moves=1))
+        raise KeyboardInterrupt
+
+    h.refine = interrupting
+    assert output.refine(h, None) is None
+
+
+def test_cut(saved):
+    for tree in ("tree.db", saved):
+        header, *rows = run("cut", tree, "-k", 3, "--height", 4).stdout.splitlines()
+        assert header == "key,n_clusters=3,height=4.0"
+        assert len(rows) == 43
+    result = run("cut", "tree.db", "-k", 3, "--min-cluster-size", 5, "-o", "labels.tsv")
+    assert result.stdout.startswith("n_clusters=3: 3 clusters of")
+    found = answer("cut", "tree.db", "-k", 3, "-o", "labels.parquet")
+    assert found["cuts"]["n_clusters=3"]["clusters"] == 3
+    with et.open("tree.db", read_only=True) as h:
+        assert parquet.read_table("labels.parquet")["n_clusters=3"].to_pylist() == h.cut(n_clusters=3).tolist()
+    assert "give --n-clusters" in complaint("cut", "tree.db", code=2)
+    assert "nothing else" in complaint("cut", "tree.db", "-k", 2, "--json", "-o", "-", code=2)
+
+
+def test_keys_of_several_types_in_parquet():
+    with et.open("mixed.db") as h:
+        h.insert(three_groups(3), keys=["a", 1, 2.5])
+    run("cut", "mixed.db", "-k", 2, "-o", "labels.parquet")
+    assert parquet.read_table("labels.parquet")["key"].to_pylist() == ["a", "1", "2.5"]
+
+
+def test_points_in_no_cluster():
+    with et.open("noise.db") as h:
+        h.insert([[0.0], [0.1], [0.2], [50.0], [9.0], [9.1], [9.2]])
+    result = run("cut", "noise.db", "-k", 2, "--min-cluster-size", 3, "-o", "labels.csv")
+    assert result.stdout == "n_clusters=2: 2 clusters of 3 points, 1 point in none\n"
+    result = run("cut", "noise.db", "--min-cluster-size", 8, "-o", "labels.csv")
+    assert "7 points in none" in result.stdout
+
+
+def test_plot(folder, saved):
+    for tree in ("tree.db", saved):
+        assert run("plot", tree, "-o", "tree.png", "-k", 3, "--title", "Points").stdout == "tree.png\n"
+        assert (folder / "tree.png").read_bytes().startswith(b"\x89PNG")
+    run("plot", "tree.db", "-o", "tree.svg", "--truncate", 0, "--orientation", "left")
+    assert (folder / "tree.svg").read_text().startswith("<?xml")
+    assert "must end with .png" in complaint("plot", "tree.db", "-o", "tree.doc")
+
+
+def test_export(folder, saved):
+    for tree in ("tree.db", saved):
+        newick = run("export", tree, "--newick", "-").stdout
+        assert newick == et.load(saved).to_newick() + "\n"
+    result = run("export", "tree.db", "--tree-json", "t.json", "--linkage-matrix", "Z.npy")
+    assert result.stdout == "tree json: t.json\nlinkage matrix: Z.npy\n"
+    assert json.loads((folder / "t.json").read_text())["size"] == 43
+    assert np.load("Z.npy").shape == (42, 4)
+    assert "would write over tree.db" in complaint("export", "tree.db", "--save", "tree.db")
+    assert "give --newick" in complaint("export", "tree.db", code=2)
+
+
+def test_info(saved):
+    text = run("info", "tree.db").stdout
+    for words in ("durable, format version", "43", "2 of float64", "ward on euclidean", "stable"):
+        assert words in text
+    found = answer("info", "tree.db", "--measure")
+    assert (found["kind"], found["format_version"], found["points"]) == ("durable", STORE_VERSION, 43)
+    assert (found["columns"], found["dtype"], found["linkage"]) == (2, "float64", "ward")
+    assert found["instability"]["n_nodes"] == 84
+    other = answer("info", saved)
+    assert (other["kind"], other["format_version"]) == ("saved", 3)
+    same = ("points", "columns", "dtype", "linkage", "metric", "goal", "moves", "grafts", "pending", "root_height")
+    assert [found[name] for name in same] == [other[name] for name in same]
+    assert "of 84 nodes would rather merge" in run("info", saved, "--measure").stdout
+
+
+def test_info_of_dissimilarities_and_functions():
+    h = et.Hierarchy("average", "precomputed")
+    h.insert([[0.0, 1.0], [1.0, 0.0]])
+    h.save("d.evertree")
+    assert answer("info", "d.evertree")["columns"] is None
+    run("info", "d.evertree")
+    h = et.Hierarchy("single", metric=lambda s, t: abs(len(s) - len(t)))
+    h.insert(["a", "bb", "ccccc"])
+    h.save("f.evertree")
+    assert answer("info", "f.evertree")["metric"] == "<lambda>"
+    run("cut", "f.evertree", "-k", 2)
+
+
+def test_verify(saved):
+    for tree in ("tree.db", saved):
+        assert run("verify", tree).stdout == f"{tree} is sound: 43 points\n"
+        assert answer("verify", tree) == {"tree": tree, "sound": True, "reason": None}
+
+
+def test_a_damaged_durable_tree():
+    with sqlite3.connect("tree.db") as db:
+        db.execute("UPDATE snapshot SET bytes = zeroblob(length(bytes)) WHERE name = 'array tree.birth'")
+        db.execute("UPDATE journal SET crc = crc + 1")
+    db.close()
+    assert "is damaged" in complaint("verify", "tree.db")
+    found = answer("verify", "tree.db", code=1)
+    assert not found["sound"]
+    assert "is damaged" in found["reason"]
+    assert "is damaged" in complaint("cut", "tree.db", "-k", 2)
+
+
+def test_a_damaged_saved_tree(folder, saved):
+    content = bytearray((folder / saved).read_bytes())
+    content[len(content) // 2] ^= 255
+    (folder / saved).write_bytes(content)
+    assert "is damaged" in complaint("verify", saved)
+    assert not answer("verify", saved, code=1)["sound"]
+
+
+@pytest.mark.parametrize(
+    "words", [["cut", "-k", 2], ["plot", "-o", "x.png"], ["info"], ["verify"], ["export", "--newick", "-"]]
+)
+def test_what_is_no_tree(words, folder):
+    command, *options = words
+    assert complaint(command, "nothing.db", *options) == "nothing.db: No such file or directory"
+    assert "points.csv holds no tree" in complaint(command, "points.csv", *options)
+    assert "not one that evertree.open has written" in complaint(command, "items.db", *options)
+
+
+@pytest.mark.parametrize("words", [["remove", 1], ["refine"], ["insert", "points.csv"]])
+def test_trees_that_cannot_be_changed(words, saved):
+    command, *options = words
+    assert "is a saved tree, which is only read" in complaint(command, saved, *options)
+    assert "holds no tree" in complaint(command, "points.csv", *options)
+    if command != "insert":
+        assert complaint(command, "nothing.db", *options) == "nothing.db: No such file or directory"
+
+
+def test_a_tree_that_another_writes_to():
+    """It can be read, and not be changed."""
+    with et.open("tree.db") as h:
+        h.insert([[1.0, 1.0]], keys=["mine"])
+        assert "mine" in run("cut", "tree.db", "-k", 3).stdout
+        assert answer("info", "tree.db")["points"] == 44
+        run("verify", "tree.db")
+        for words in (["remove", "tree.db", 1], ["refine", "tree.db"], ["insert", "tree.db", "points.npy"]):
+            assert "tree.db" in complaint(*words)
