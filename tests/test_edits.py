@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import naive
-from evertree import agglomerate, hierarchy, kernels, workings
+from evertree import agglomerate, kernels, workings
 from evertree.atomic import Uninterrupted
 from evertree.incoming import receive
 from evertree.tree import MeanLiveTree
@@ -351,7 +351,7 @@ def press_ctrl_c_while_inserting(monkeypatch, part):
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(MeanLiveTree, "insert", interrupted)
-    monkeypatch.setattr(hierarchy, "_PART", part)
+    monkeypatch.setattr(workings, "_PART", part)
 
 
 @pytest.mark.parametrize("n_before", [0, 20])

@@ -8,29 +8,32 @@ from evertree.kernels.topology import is_leaf
 
 @kernel
 def postorder(tree, root, nodes):
-    """Fill `nodes` with `root` and all below it, children first; return how many there are. O(their number).
+    """Fill the end of `nodes` with `root` and all below it, children first; return where they begin. O(their number).
 
-    The child with the older point comes first, and the leaves below any node stand side by side. It stops where `nodes`
-    is full.
+    The child with the older point comes first, and the leaves below any node stand side by side. Backwards this is a
+    preorder, for which each node is visited once: those that wait stand at the beginning of `nodes`, where there is
+    room for them, because they too will come to the end. It stops where `nodes` is full.
     """
-    count = 0
-    end = tree.parent[root]
-    u = root
-    came_from = end
-    while u != end and count < nodes.size:
-        p = tree.parent[u]
-        older, younger = tree.left[u], tree.right[u]
-        if not is_leaf(u) and tree.birth[older] > tree.birth[younger]:
-            older, younger = younger, older
-        if not is_leaf(u) and came_from == p:
-            u, came_from = older, u
-        elif not is_leaf(u) and came_from == older:
-            u, came_from = younger, u
-        else:
-            nodes[count] = u
-            count += 1
-            u, came_from = p, u
-    return count
+    start = nodes.size
+    n_waiting = 0
+    if start > 0:
+        nodes[0] = root
+        n_waiting = 1
+    while n_waiting > 0:
+        n_waiting -= 1
+        u = nodes[n_waiting]
+        start -= 1
+        nodes[start] = u
+        if not is_leaf(u):
+            older, younger = tree.left[u], tree.right[u]
+            if tree.birth[older] > tree.birth[younger]:
+                older, younger = younger, older
+            if n_waiting + 2 > start:
+                break
+            nodes[n_waiting] = older
+            nodes[n_waiting + 1] = younger
+            n_waiting += 2
+    return start
 
 
 @kernel

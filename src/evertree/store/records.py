@@ -25,15 +25,8 @@ _KINDS = "fiub"
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """A record."""
-    layout = _layout(tuple((name, array.dtype.str, array.shape) for name, array in arrays.items()))
-    text = f'{{"arrays": {layout}, {json.dumps(header)[1:]}'.encode()
+    text = json.dumps({**header, "arrays": [(name, a.dtype.str, a.shape) for name, a in arrays.items()]}).encode()
     return b"".join([len(text).to_bytes(_LENGTH, "little"), text, *(array.tobytes() for array in arrays.values())])
-
-
-@functools.lru_cache
-def _layout(arrays: tuple[tuple[str, str, tuple[int, ...]], ...]) -> str:
-    """Names, types and shapes in JSON: the same for every single point."""
-    return json.dumps(arrays)
 
 
 def unpack(record: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -70,6 +63,9 @@ def pack_edit(keys: list[Hashable] | None, incoming: Incoming | None, weights: N
     Vectors are kept as they were given, since coordinates follow from them. Dissimilarities are kept too: of those that
     a function gave, so that it need not be called again.
     """
+    if keys is None and incoming is not None and incoming.dissimilarities is None and weights is not None:
+        points = incoming.points
+        return _vectors(points.dtype.str, points.shape) + weights.tobytes() + points.tobytes()
     header: dict[str, Any] = {"keys": None if keys is None else encode_all(keys)}
     arrays: dict[str, NDArray[Any]] = {}
     if incoming is not None and weights is not None:
@@ -82,6 +78,13 @@ def pack_edit(keys: list[Hashable] | None, incoming: Incoming | None, weights: N
             arrays["dissimilarities"] = incoming.dissimilarities
             header["n_evaluated"] = incoming.n_evaluated
     return pack(header, arrays)
+
+
+@functools.lru_cache
+def _vectors(kind: str, shape: tuple[int, int]) -> bytes:
+    """The beginning of a record of vectors without keys of their own: the same for every single point."""
+    weights, points = np.empty(shape[0]), np.empty(shape, kind)
+    return pack({"keys": None}, {"weights": weights, "points": points})[: -weights.nbytes - points.nbytes]
 
 
 def keys_of(header: Mapping[str, Any]) -> list[Hashable] | None:

@@ -166,12 +166,9 @@ class MeanLiveTree(LiveTree):
         others: NDArray[np.int32],  # noqa: ARG002  there is nothing between points
     ) -> None:
         """Write the rows of `leaves`."""
-        self.tree.mean[leaves] = incoming.stored
-        self.tree.size[leaves] = weights
-        self._note_points(leaves, weights)
-        for column in (self.tree.variance, self.tree.height, self.tree.radius):
-            column[leaves] = 0.0
-        self.tree.birth[leaves] = births
+        self._note_weights(weights)
+        rows = plain(incoming.stored), plain(weights), births
+        kernels.fill.fill_leaves(self.tree, self.work, self.search, leaves, *rows)
         if self.kept is not None:
             self.kept[leaves >> 1] = incoming.points
 
@@ -295,6 +292,11 @@ def _checked_largest(total_weight: float, largest: float, n_columns: int) -> flo
             f"scale X to at most {limit:.3g}, or sample_weight down"
         )
     return largest
+
+
+def plain(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of the layout that kernels are compiled for: an array that may only be read counts as another."""
+    return array if array.flags.writeable else array.copy()
 
 
 def permute(matrix: NDArray[Any], place: NDArray[np.int32]) -> None:

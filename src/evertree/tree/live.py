@@ -309,7 +309,7 @@ class LiveTree(ABC):
         nodes = np.empty(max(2 * self.n_points - 1, 0), np.int32)
         if top == NULL:
             return nodes
-        return nodes[: kernels.traverse.postorder(self.tree, top, nodes)]
+        return nodes[kernels.traverse.postorder(self.tree, top, nodes) :]
 
     def leaves(self, root: int | None = None) -> NDArray[np.int32]:
         """The leaves among `nodes`, in the same order."""
