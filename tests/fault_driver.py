@@ -1,4 +1,4 @@
-"""Every write of a durable hierarchy is made to fail once, in each way; run by test_store_faults.py under faults.c.
+"""Every write of a durable hierarchy is made to fail once, in each way; run by test_store_crashes.py under faults.c.
 
 A call that fails must leave the hierarchy as it was, in memory and in the file, and the next one must work.
 """

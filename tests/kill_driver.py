@@ -1,4 +1,4 @@
-"""A child that edits a durable hierarchy is killed at random moments; run by test_store_kill.py.
+"""A child that edits a durable hierarchy is killed at random moments; run by test_store_crashes.py.
 
 Each child is forked from a process that has the kernels in memory, so that it edits at once. It says on a pipe which
 edits were acknowledged. After each kill the file is opened: it must have these, and may have one more.

@@ -423,6 +423,182 @@ def test_ctrl_c_in_a_large_batch_takes_it_back(rng, path, monkeypatch):
     h.close()
 
 
+def test_records_of_any_size(rng, path, monkeypatch):
+    monkeypatch.setattr(database, "_PART", 1000)
+    expected = et.Hierarchy()
+    with et.open(path) as h:
+        for tree, x in ((h, np.random.default_rng(1)), (expected, np.random.default_rng(1))):
+            tree.insert(x.normal(size=(200, 3)))
+            tree.insert(x.normal(size=(2, 3)))
+            tree.remove(list(range(150)))
+        reader = et.open(path, read_only=True)
+        assert same(reader, expected)
+        before = h._seq
+        with h._recorded("remove", list(range(150, 180)) * 20) as edit:
+            assert h._seq > before + 1
+            edit.undo()
+        assert h._seq == before
+        assert not reader.refresh()
+    with et.open(path) as h:
+        assert same(h, expected)
+
+
+def test_a_key_that_would_come_back_as_another_is_refused(path):
+    with et.open(path) as h:
+        for key in (np.datetime64(5, "ns"), np.timedelta64(5, "s"), np.longdouble(1.5), 10**5000, _nested(400)):
+            with pytest.raises(NotSavableError):
+                h.insert([[0.0]], keys=[key])
+        h.insert([[0.0], [1.0]], keys=[np.float32(1.5), np.str_("a")])
+    assert et.open(path, read_only=True).keys() == [1.5, "a"]
+
+
+def _nested(depth):
+    key = ()
+    for _ in range(depth):
+        key = (key,)
+    return key
+
+
+def test_other_names_of_a_metric(path):
+    for _ in range(2):
+        with et.open(path, "average", "manhattan") as h:
+            assert h.metric == "cityblock"
+
+
+def test_a_hard_link_is_refused(path, tmp_path):
+    et.open(path).close()
+    os.link(path, tmp_path / "other.db")
+    for read_only in (False, True):
+        with pytest.raises(StoreError, match="hard link"):
+            et.open(path, read_only=read_only)
+
+
+def test_a_file_that_is_gone_takes_no_edits(path, tmp_path):
+    h = et.open(path)
+    h.insert([[1.0]])
+    path.rename(tmp_path / "elsewhere.db")
+    for edit in (lambda: h.insert([[2.0]]), h.checkpoint):
+        with pytest.raises(StoreError, match="moved, removed or replaced"):
+            edit()
+    assert len(h) == 1
+    h.close()
+
+
+@pytest.mark.parametrize("n_edits", [3, 10, 14])
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_a_reader_notices_another_file_by_the_same_name(path, tmp_path, n_edits, snapshot):
+    with et.open(path) as h:
+        for number in range(10):
+            make_edit(h, number)
+    reader = et.open(path, read_only=True)
+    with et.open(tmp_path / "new.db") as h:
+        for number in range(n_edits):
+            make_edit(h, number + 50)
+        if snapshot:
+            h.checkpoint()
+    os.replace(tmp_path / "new.db", path)
+    assert reader.refresh()
+    assert same(reader, h)
+    reader.validate()
+
+
+def test_a_change_of_linkage_in_a_progress_callback(rng, path, monkeypatch):
+    monkeypatch.setattr("evertree.refinement._PROGRESS_EVERY", 0.0)
+    h = et.open(path, start=et.Hierarchy.random(rng.normal(size=(300, 3)), "average", seed=1))
+    calls = []
+
+    def change(report):
+        calls.append(report)
+        if len(calls) == 2:
+            h.set_linkage("ward", metric="euclidean")
+
+    h.refine(progress=change)
+    assert same(et.open(path, read_only=True), h)
+    h.insert(rng.normal(size=(3, 3)))
+    assert same(et.open(path, read_only=True), h)
+    h.close()
+
+
+def test_a_metric_may_not_edit(rng, path):
+    h = et.open(path, "average", "cosine")
+    h.insert(rng.normal(size=(20, 3)))
+    before = h.copy()
+
+    def meddling(a, b):
+        h.insert(rng.normal(size=(1, 3)))
+        return 1.0
+
+    with pytest.raises(ParameterError, match="must not edit"):
+        h.set_metric(meddling)
+    assert same(h, before)
+    h.insert(rng.normal(size=(2, 3)))
+    h.verify()
+    h.close()
+    assert same(et.open(path, read_only=True), h)
+
+
+def test_ctrl_c_while_progress_is_written(rng, path, monkeypatch):
+    monkeypatch.setattr(durable, "_PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr("evertree.refinement._PROGRESS_EVERY", 0.0)
+    h = et.open(path, start=et.Hierarchy.random(rng.normal(size=(400, 3)), seed=1))
+    append = database.Database.append
+
+    def interrupted(self, kind, payload):
+        append(self, kind, payload)
+        monkeypatch.setattr(database.Database, "append", append)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(database.Database, "append", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        h.refine()
+    assert h.n_moves == et.open(path, read_only=True).n_moves > 0
+    assert same(et.open(path, read_only=True), h)
+    h.close()
+
+
+@pytest.mark.parametrize("after", range(0, 40, 3))
+def test_ctrl_c_while_opening_leaves_no_lock(path, monkeypatch, after):
+    et.open(path).close()
+    calls = iter(range(after))
+
+    def press(frame, event, _):
+        if event == "call" and next(calls, None) is None:
+            sys.setprofile(None)
+            signal.raise_signal(signal.SIGINT)
+
+    sys.setprofile(press)
+    try:
+        et.open(path).close()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.setprofile(None)
+    with et.open(path) as h:
+        h.insert([[1.0]])
+    assert os.listdir(path.parent) == ["tree.db"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.process
+def test_a_child_does_not_keep_the_lock(path):
+    reading, writing = os.pipe()
+    holder = os.fork()
+    if holder == 0:
+        h = et.open(path)
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+        os.write(writing, str(child).encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(holder, 0)
+    child = int(os.read(reading, 20))
+    try:
+        with et.open(path) as h:
+            h.insert([[1.0]])
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
 def test_copies_are_in_memory(rng, path):
     with et.open(path) as h:
         h.insert(rng.normal(size=(9, 2)))

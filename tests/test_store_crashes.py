@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 import evertree as et
+from evertree import file_format, saving
 from evertree.errors import CorruptFileError, EvertreeError, StoreError
+from evertree.store import records
 from store_edits import make_edit, same
 
 TESTS = Path(__file__).parent
@@ -164,6 +166,115 @@ def test_a_writer_keeps_a_damaged_file_too(sound):
         et.open(path)
     assert path.read_bytes() == damaged
     assert os.listdir(path.parent) == ["tree.db"]
+
+
+@pytest.fixture
+def crashed(sound, tmp_path):
+    """A file whose writer was killed, with its log beside it."""
+    path, _ = sound
+    other = tmp_path / "crashed.db"
+    with et.open(path) as h:
+        make_edit(h, 30)
+        make_edit(h, 31)
+        expected = h.copy()
+        for end in ("", "-wal"):
+            shutil.copy(f"{path}{end}", f"{other}{end}")
+    return other, expected
+
+
+def test_readers_leave_a_log_as_it_is(crashed):
+    path, expected = crashed
+    before = path.read_bytes(), Path(f"{path}-wal").read_bytes()
+    assert same(et.open(path, read_only=True), expected)
+    assert (path.read_bytes(), Path(f"{path}-wal").read_bytes()) == before
+    with et.open(path) as h:
+        assert same(h, expected)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_damaged_file_with_a_log_is_kept(crashed, read_only):
+    path, _ = crashed
+    damaged = bytearray(path.read_bytes())
+    damaged[-3000:-1000] = bytes(2000)
+    path.write_bytes(damaged)
+    log = Path(f"{path}-wal").read_bytes()
+    with pytest.raises(CorruptFileError):
+        et.open(path, read_only=read_only)
+    assert path.read_bytes() == damaged
+    assert Path(f"{path}-wal").read_bytes() == log
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("tree.state", 0, -1),
+        ("tree.state", 0, 10**6),
+        ("tree.state", 1, 10**9),
+        ("tree.state", 2, -5),
+        ("tree.left", 3, 10**8),
+        ("tree.right", 5, -7),
+        ("tree.parent", 5, 10**8),
+        ("work.state", 0, 10**9),
+        ("work.state", 7, 10**9),
+        ("search.state", 3, 10**9),
+        ("search.state", 2, 10**9),
+        ("search.near", 3, 10**8),
+    ],
+)
+@pytest.mark.parametrize("linkage", ["ward", "single"])
+def test_forged_numbers_of_nodes_are_refused(tmp_path, rng, linkage, name, place, value):
+    """With checksums that are right."""
+    h = et.Hierarchy(linkage)
+    h.insert(rng.normal(size=(30, 3)))
+    header, arrays = saving.contents(h._live, h._keys, h._options)
+    forged = arrays[name].copy()
+    forged.reshape(-1)[place] = value
+    file_format.write(tmp_path / "forged", header, arrays | {name: forged})
+    with pytest.raises(CorruptFileError):
+        et.load(tmp_path / "forged")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"next_birth": 10**30},
+        {"next_number": "a"},
+        {"search_width": 10**12},
+        {"keys": [{"tuple": 3}] * 30},
+        {"metric_params": [1]},
+    ],
+)
+def test_forged_headers_are_refused(tmp_path, rng, change):
+    h = et.Hierarchy()
+    h.insert(rng.normal(size=(30, 3)))
+    header, arrays = saving.contents(h._live, h._keys, h._options)
+    file_format.write(tmp_path / "forged", header | change, arrays)
+    with pytest.raises(CorruptFileError):
+        et.load(tmp_path / "forged")
+
+
+@pytest.mark.parametrize(
+    ("kind", "header", "arrays"),
+    [
+        ("update", {"keys": None}, {"weights": np.ones(1), "points": np.ones((1, 3))}),
+        ("insert", {"keys": None, "n_evaluated": 1}, {"weights": np.ones(1), "dissimilarities": np.ones((1, 31))}),
+        ("insert", {"keys": None}, {"weights": np.ones(2), "points": np.ones((1, 3))}),
+        ("insert", {"keys": None}, {"weights": -np.ones(1), "points": np.ones((1, 3))}),
+        ("insert", {"keys": None}, {"weights": np.ones(1), "points": np.ones((1, 4))}),
+        ("insert", {"keys": [0]}, {"weights": np.ones(1), "points": np.ones((1, 3))}),
+        ("remove", {"keys": [77]}, {}),
+        ("remove", {}, {}),
+        ("refine", {"until": "ever", "moves": 3}, {}),
+        ("paint", {}, {}),
+    ],
+)
+def test_forged_edits_are_refused(tmp_path, rng, kind, header, arrays):
+    h = et.open(tmp_path / "tree.db")
+    h.insert(rng.normal(size=(30, 3)))
+    h._database.append(kind, records.pack(header, arrays))
+    h._closing()
+    with pytest.raises(CorruptFileError, match="cannot be made again"):
+        et.open(tmp_path / "tree.db")
 
 
 @pytest.mark.parametrize(

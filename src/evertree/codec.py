@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,10 @@ from evertree.errors import NotSavableError
 
 def encode_all(values: Sequence[Any]) -> list[Any]:
     """Values as JSON can have them."""
-    return [_encode(value) for value in values]
+    try:
+        return [_encode(value) for value in values]
+    except RecursionError:
+        raise NotSavableError("a key or a point holds things within things within things: too deep to save") from None
 
 
 def decode_all(items: Sequence[Any]) -> list[Any]:
@@ -51,10 +55,22 @@ _CODECS: dict[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]]
 }
 
 
+#: Those that equal what `item` gives. A date of NumPy may become a whole number.
+_NUMPY_SCALARS = (np.bool_, np.integer, np.floating, np.str_, np.bytes_)
+
+
+def to_json(content: Any) -> bytes:
+    """Text of what JSON can have. Python refuses numbers of thousands of digits, and things that are very deep."""
+    try:
+        return json.dumps(content).encode()
+    except (RecursionError, ValueError) as error:
+        raise NotSavableError(f"a key or a point cannot be written: {error}") from None
+
+
 def _encode(value: Any) -> Any:
     if value is None or type(value) in (bool, int, float, str):
         return value
-    if isinstance(value, np.generic):
+    if isinstance(value, _NUMPY_SCALARS) and not isinstance(value, np.longdouble):
         return _encode(value.item())
     for name, (kind, write, _) in _CODECS.items():
         if type(value) is kind:

@@ -19,12 +19,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.codec import to_json
 from evertree.errors import CorruptFileError, EvertreeError, FileFormatError, NewerFormatError
 
 #: Written into every file. It grows when a reader of an older version could not understand the file.
 FORMAT_VERSION = 3
 
 _FORMAT = "evertree hierarchy"
+
+#: What damaged or forged content leads to.
+SIGNS_OF_DAMAGE = (
+    EvertreeError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -50,7 +64,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
 def sealed(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """A header as text, with the format, its version and a SHA-256 of every array."""
     digests = {name: _digest(array) for name, array in arrays.items()}
-    return json.dumps({"format": _FORMAT, "version": FORMAT_VERSION, **header, "sha256": digests}).encode()
+    return to_json({"format": _FORMAT, "version": FORMAT_VERSION, **header, "sha256": digests})
 
 
 def unsealed(text: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -10,13 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.codec import decode_all, encode_all
-from evertree.columns import N_WORK_STATE, PENDING, MeanTree, Search, Worklist, new_search
-from evertree.errors import CorruptFileError, EvertreeError, ParameterError
-from evertree.file_format import read, write
+from evertree.columns import (
+    CURSOR,
+    FRESH_ROW,
+    INNER_TOP,
+    LEAF_TOP,
+    N_POINTS,
+    N_WORK_STATE,
+    NULL,
+    PENDING,
+    ROOT,
+    MeanTree,
+    Search,
+    Worklist,
+    new_search,
+)
+from evertree.errors import CorruptFileError, ParameterError
+from evertree.file_format import SIGNS_OF_DAMAGE, read, write
 from evertree.inputs import GOALS, as_choice, as_whole_number, as_width
 from evertree.keys import KeyTable
 from evertree.scheme import OBJECTS, Scheme
 from evertree.tree import Aim, LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
+from evertree.tree.live import MOST_POINTS
 
 
 def save(path: str | os.PathLike[str], live: LiveTree, keys: KeyTable, options: Mapping[str, Any]) -> None:
@@ -95,14 +110,20 @@ def restored(
             names, arrays["leaves"], header["keys"] is None, header["next_birth"], header["next_number"]
         )
         invariants.check_all_but_statistics(live, keys.leaves())
+        if not (_is_count(keys.next_birth) and _is_count(keys.next_number)):
+            raise CorruptFileError("the next point has no number")
         if keys.next_birth <= live.tree.birth[keys.leaves()].max(initial=-1):
             raise CorruptFileError("a point is younger than the next one")
         if not live.is_blank:
             live.warm_up()
         options = {"seed": as_whole_number("seed", header["seed"])}
-    except (EvertreeError, LookupError, TypeError, ValueError) as error:
+    except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
     return live, keys, options
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**62
 
 
 def _scheme_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]], metric: Callable[..., Any] | None) -> Scheme:
@@ -118,7 +139,10 @@ def _scheme_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]], metric: 
 
 def _aim_of(header: dict[str, Any]) -> Aim:
     """A file of an older version has no search width."""
-    return Aim(as_choice("goal", header["goal"], GOALS), as_width(header.get("search_width", 4)))
+    width = as_width(header.get("search_width", 4))
+    if width is not None and width > MOST_POINTS:
+        raise CorruptFileError(f"the search width {width} is wider than any tree")
+    return Aim(as_choice("goal", header["goal"], GOALS), width)
 
 
 def _missing(name: str) -> Callable[..., Any]:
@@ -137,6 +161,7 @@ def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str,
     columns = {name.removeprefix("tree."): array for name, array in arrays.items() if name.startswith("tree.")}
     if columns["parent"].size == 0:
         return new_tree(scheme, aim, None, np.dtype(np.float64))
+    _check_ranges(columns, arrays)
     work, search = _work_of(arrays, columns["parent"].size), _search_of(arrays)
     points = arrays.get("points")
     if scheme.has_statistics:
@@ -152,6 +177,24 @@ def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str,
         for leaf, point in zip(arrays["leaves"].tolist(), decode_all(header["points"]), strict=True):
             points[leaf >> 1] = point
     return PairLiveTree.of_columns(scheme, aim, header["n_columns"], columns, work, search, arrays["x"], points)
+
+
+def _check_ranges(columns: dict[str, NDArray[Any]], arrays: dict[str, NDArray[Any]]) -> None:
+    """Refuse numbers of nodes that are none, before a kernel follows one. What they mean is checked later."""
+    size = columns["parent"].size
+    root, n_points, leaf_top, inner_top = columns["state"][[ROOT, N_POINTS, LEAF_TOP, INNER_TOP]].tolist()
+    is_sound = -1 <= root < size and (root == NULL) == (n_points == 0) and 0 <= n_points <= size // 2
+    is_sound &= 0 <= leaf_top <= size // 2 and 0 <= inner_top <= size // 2
+    for name in ("left", "right"):
+        is_sound &= bool(columns[name].min() >= NULL and columns[name].max() < size)
+    is_sound &= bool(columns["parent"].max() < size)
+    is_sound &= 0 <= int(arrays["work.state"][PENDING]) <= size
+    if "work.due" in arrays:
+        is_sound &= NULL <= int(arrays["work.state"][CURSOR]) < size
+    if "search.state" in arrays:
+        is_sound &= 0 <= int(arrays["search.state"][FRESH_ROW]) <= size
+    if not is_sound:
+        raise CorruptFileError("a node has the number of none")
 
 
 def _work_of(arrays: dict[str, NDArray[Any]], size: int) -> Worklist:

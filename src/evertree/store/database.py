@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import secrets
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
@@ -40,7 +41,8 @@ _LENGTHEN_AFTER = 16
 #: Seconds to wait for another program that has locked the file.
 _PATIENCE = 10.0
 
-_MAGIC = b"SQLite format 3\0"
+#: How every SQLite file begins.
+MAGIC = b"SQLite format 3\0"
 
 _TABLES = {
     "journal": "CREATE TABLE journal (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, payload BLOB NOT NULL, "
@@ -48,6 +50,9 @@ _TABLES = {
     "snapshot": "CREATE TABLE snapshot (name TEXT NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL, "
     "PRIMARY KEY (name, part))",
 }
+
+#: The kind of a row whose record goes on in the next.
+_MORE = "more"
 
 _APPEND = "INSERT INTO journal VALUES (?, ?, ?, ?)"
 
@@ -64,10 +69,12 @@ class Database:
         The number of the last edit that is in it.
     """
 
-    def __init__(self, path: str, read_only: bool = False) -> None:
+    def __init__(self, path: str, read_only: bool = False, is_checked: bool = False) -> None:
         self.path = path
         self.seq = 0
+        self._is_checked = is_checked
         self._n_appended = 0
+        self._n_rows = 1  # of the last record
         with self._errors():
             self._connection = sqlite3.connect(
                 _uri(path, read_only), timeout=_PATIENCE, isolation_level=None, check_same_thread=False, uri=True
@@ -75,6 +82,7 @@ class Database:
         try:
             with self._errors():
                 self.is_new = self._prepare(read_only)
+            self._file = os.stat(path)
         except BaseException:
             self.close()
             raise
@@ -89,8 +97,6 @@ class Database:
         is_new = not tables and owner == 0
         if not is_new:
             self._check_owner(owner, version, tables)
-        elif read_only:
-            raise FileFormatError(f"{self.path} is empty: open it for writing first")
         if read_only:
             ask("PRAGMA query_only = ON")
         else:
@@ -109,7 +115,11 @@ class Database:
             )
         if tables != _TABLES:
             raise CorruptFileError(f"{self.path} is damaged: its tables are not those of evertree.open")
-        problem = self._pragma("quick_check(1)")
+        if not self._is_checked:
+            self._refuse_problems("quick_check")
+
+    def _refuse_problems(self, check: str) -> None:
+        problem = self._pragma(f"{check}(1)")
         if problem != "ok":
             raise CorruptFileError(f"{self.path} is damaged: {problem}")
 
@@ -119,21 +129,41 @@ class Database:
     def check_integrity(self) -> None:
         """Let SQLite check every page and every index. O(size of the file)."""
         with self._errors():
-            problem = self._pragma("integrity_check(1)")
-        if problem != "ok":
-            raise CorruptFileError(f"{self.path} is damaged: {problem}")
+            self._refuse_problems("integrity_check")
+
+    def check_in_place(self) -> None:
+        """Refuse to write to a file that is not there any more: nobody would ever see it."""
+        try:
+            is_same = os.path.samestat(os.stat(self.path), self._file)
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise StoreError(f"{self.path} was moved, removed or replaced while it was open: save() what is in memory")
 
     def append(self, kind: str, payload: bytes) -> None:
         """Commit the record of an edit."""
+        self.check_in_place()
+        if len(payload) > _PART:
+            self._append_parts(kind, payload)
+            return
         seq = self.seq + 1
         try:  # without a context manager, which takes as long as the rest
             self._connection.execute(_APPEND, (seq, kind, payload, _checksum(seq, kind, payload)))
         except sqlite3.Error as error:
             raise _translated(error, self.path) from error
-        self.seq = seq
+        self.seq, self._n_rows = seq, 1
         self._n_appended += 1
         if self._n_appended == _LENGTHEN_AFTER:
             self._lengthen_log()
+
+    def _append_parts(self, kind: str, payload: bytes) -> None:
+        """A record that is too large for a row: several rows, of which the last has its kind."""
+        starts = range(0, len(payload), _PART)
+        with self._transaction("IMMEDIATE"):
+            for seq, start in enumerate(starts, self.seq + 1):
+                part, name = payload[start : start + _PART], kind if start == starts[-1] else _MORE
+                self._connection.execute(_APPEND, (seq, name, part, _checksum(seq, name, part)))
+        self.seq, self._n_rows = self.seq + len(starts), len(starts)
 
     def _lengthen_log(self) -> None:
         """Give the log at once the length that it will have: commits that make a file longer take up to twice as long.
@@ -149,8 +179,8 @@ class Database:
     def retract(self) -> None:
         """Take back the last record."""
         with self._errors():
-            self._connection.execute("DELETE FROM journal WHERE seq = ?", (self.seq,))
-        self.seq -= 1
+            self._connection.execute("DELETE FROM journal WHERE seq > ?", (self.seq - self._n_rows,))
+        self.seq -= self._n_rows
 
     def write_snapshot(
         self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], has_new_edit: bool = False
@@ -159,6 +189,8 @@ class Database:
 
         It may have one edit more, which is then in the snapshot alone.
         """
+        if not self.is_new:
+            self.check_in_place()
         seq = self.seq + has_new_edit
         layout = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
         text = sealed({**header, "seq": seq, "layout": layout}, arrays)
@@ -170,6 +202,7 @@ class Database:
                 self._connection.execute(f"PRAGMA user_version = {STORE_VERSION}")
             self._connection.execute("DELETE FROM snapshot")
             self._connection.execute("DELETE FROM journal")
+            self._put("id", secrets.token_bytes(16))
             self._put("seq", str(seq).encode())
             self._put("header", text)
             self._put("header_sha256", hashlib.sha256(text).digest())
@@ -194,6 +227,16 @@ class Database:
         if not text.isdigit():
             raise CorruptFileError(f"{self.path} is damaged: its snapshot has no number")
         return int(text)
+
+    def fingerprint(self, seq: int) -> tuple[bytes, int | None]:
+        """What tells whether a reader that is at an edit has the same edits: of the snapshot, and of that edit."""
+        found = self._connection.execute("SELECT crc FROM journal WHERE seq = ?", (seq,)).fetchone()
+        return bytes(self._get("id")), None if found is None else found[0]
+
+    def last_seq(self) -> int:
+        """The number of the last edit."""
+        found = self._connection.execute("SELECT max(seq) FROM journal").fetchone()[0]
+        return self.snapshot_seq() if found is None else int(found)
 
     def read_snapshot(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """The header and the arrays of the snapshot, checked; `seq` is then that of the snapshot."""
@@ -222,6 +265,7 @@ class Database:
     def read_journal(self, after: int) -> Iterator[tuple[str, bytes]]:
         """The records of the edits after number `after`, in order; `seq` follows them."""
         self.seq = after
+        parts = []
         rows = self._connection.execute("SELECT * FROM journal WHERE seq > ? ORDER BY seq", (after,))
         for seq, kind, payload, crc in rows:
             if seq != self.seq + 1:
@@ -229,7 +273,10 @@ class Database:
             if type(kind) is not str or type(payload) is not bytes or crc != _checksum(seq, kind, payload):
                 raise CorruptFileError(f"{self.path} is damaged: edit {seq} does not have its checksum")
             self.seq = seq
-            yield kind, payload
+            parts.append(payload)
+            if kind != _MORE:
+                yield kind, b"".join(parts)
+                parts = []
 
     def close(self) -> None:
         """Close the connection. The first call does."""
@@ -285,23 +332,38 @@ def check_place(path: str, read_only: bool) -> None:
         if not place.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {place.parent} for a file in it")
         return
+    if place.stat().st_nlink > 1:
+        raise StoreError(
+            f"{path} has another name, by a hard link, under which it could be written at the same time: copy it, or "
+            "use a symbolic link"
+        )
     with place.open("rb") as file:
-        beginning = file.read(len(_MAGIC))
+        beginning = file.read(len(MAGIC))
     if beginning.startswith(b"PK"):
         raise FileFormatError(
             f"{path} was written by Hierarchy.save, not by open: use load(path), or open(new_path, start=load(path))"
         )
-    if beginning and beginning != _MAGIC:
+    if beginning and beginning != MAGIC:
         raise FileFormatError(f"{path} is not a durable hierarchy, or its beginning is damaged")
+
+
+def store_version(path: str | os.PathLike[str]) -> int:
+    """The version of a file's format, from its header."""
+    with Path(path).open("rb") as file:
+        return int.from_bytes(file.read(64)[60:64], "big")
 
 
 def _uri(path: str, read_only: bool) -> str:
     """How SQLite is to open the file.
 
-    Readers, too, may write where they can, so that they take the files away that SQLite makes beside it. Where nothing
-    may be written, and nothing waits in a log, SQLite must be told that nothing will change.
+    SQLite leaves the files that it makes beside the database unless it may write. But where a log is waiting, after a
+    crash or because there is a writer, a reader leaves everything as it is. Where nothing may be written, and nothing
+    waits, SQLite must be told that nothing will change.
     """
     uri = Path(path).absolute().as_uri()
-    if not read_only or (os.access(path, os.W_OK) and os.access(Path(path).parent, os.W_OK)):
-        return f"{uri}?mode={'rw' if read_only else 'rwc'}"
-    return f"{uri}?mode=ro{'' if os.path.exists(f'{path}-wal') else '&immutable=1'}"
+    if not read_only:
+        return f"{uri}?mode=rwc"
+    if os.path.exists(f"{path}-wal"):
+        return f"{uri}?mode=ro"
+    may_write = os.access(path, os.W_OK) and os.access(Path(path).parent, os.W_OK)
+    return f"{uri}?mode=rw" if may_write else f"{uri}?mode=ro&immutable=1"

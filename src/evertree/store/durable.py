@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evertree import saving
 from evertree.atomic import Uninterrupted, one_at_a_time
-from evertree.errors import ClosedError, ReadOnlyError, StoreError
+from evertree.errors import ClosedError, ParameterError, ReadOnlyError, StoreError
 from evertree.hierarchy import Hierarchy
 from evertree.inputs import GOALS, as_choice
 from evertree.refinement import Report
@@ -43,6 +43,10 @@ _BYTES_PER_SECOND = 100e6
 _PROGRESS_EVERY = 1.0
 
 
+# What is done with edits: they are written down; they are in the file already; or a metric, say, must not make any now.
+_RECORDING, _REPLAYING, _CHANGING = "recording", "replaying", "changing"
+
+
 class DurableHierarchy(Hierarchy):
     """A hierarchy that lives in one file; see `evertree.open`, which makes it.
 
@@ -61,7 +65,8 @@ class DurableHierarchy(Hierarchy):
     _pid: int
     _database: Database | None  # None where it was opened for reading alone
     _seq: int  # of the last edit that is in memory
-    _is_silent: bool  # edits are made without being written down
+    _known: tuple[bytes, int | None] | None  # the fingerprint of the file, of a reader
+    _mode: str  # what is done with edits
     _debt: float  # seconds that it would take to make the edits since the last snapshot again
     _reluctance: float  # grows when snapshots cannot be written
     _trouble: str | None  # why memory and file may differ
@@ -74,17 +79,24 @@ class DurableHierarchy(Hierarchy):
         raise TypeError("a DurableHierarchy is made by evertree.open(path, ...), which takes a start=")
 
     @classmethod
-    def _over(cls, path: str, database: Database | None, lock: WriterLock | None, h: Hierarchy) -> Self:
-        """Take over a hierarchy in memory, which is what is in the file."""
+    def _over(cls, path: str, h: Hierarchy) -> Self:
+        """Take over a hierarchy in memory, which is what is in the file, for reading alone."""
         durable = cls._assembled(h._seed, h._live, h._keys)
         durable._path, durable._pid = path, os.getpid()
-        durable._database, durable._seq = database, 0
-        durable._is_silent = False
+        durable._database, durable._seq, durable._known = None, 0, None
+        durable._mode = _RECORDING
         durable._debt, durable._reluctance = 0.0, 1.0
         durable._trouble = durable._refining = None
         durable._owed = []
-        durable._closing = weakref.finalize(durable, _release, os.getpid(), database, lock)
+        durable._closing = weakref.finalize(durable, _release, os.getpid(), None, None)
         return durable
+
+    def _write_to(self, database: Database, lock: WriterLock) -> None:
+        """From now on it may be edited."""
+        database.seq = self._seq
+        self._closing.detach()
+        self._database = database
+        self._closing = weakref.finalize(self, _release, os.getpid(), database, lock)
 
     @property
     def path(self) -> str:
@@ -138,7 +150,8 @@ class DurableHierarchy(Hierarchy):
             return
         try:
             if self._trouble is None:
-                self._pay_if_possible()
+                with Uninterrupted():
+                    self._pay_if_possible()
                 self._snapshot_if_worth(_WORTH_CLOSING, _SOONEST_CLOSING)
         finally:
             self._closing()
@@ -170,20 +183,20 @@ class DurableHierarchy(Hierarchy):
         """
         if self._database is not None:
             return False
-        before = self._seq
+        before = self._known
         database = Database(self._path, read_only=True)
         try:
             with database.reading():
-                if database.snapshot_seq() <= self._seq:
+                if database.last_seq() >= self._seq and database.fingerprint(self._seq) == self._known:
                     self._replay(database, self._seq)
-                else:
+                else:  # a new snapshot, or another file by the same name
                     h = read_snapshot(database, self.metric)
-                    self.__dict__.pop("_lineage", None)  # it may be another file by the same name
-                    self._live, self._keys, self._seq = h._live, h._keys, database.seq
+                    self._live, self._keys = h._live, h._keys
+                    self.__dict__.pop("_lineage", None)
                     self._replay(database, database.seq)
         finally:
             database.close()
-        return self._seq != before
+        return self._known != before
 
     @one_at_a_time
     def verify(self) -> None:
@@ -232,7 +245,7 @@ class DurableHierarchy(Hierarchy):
         ...     h.refine().stopped_by
         'stable'
         """
-        if self._is_silent:
+        if self._mode != _RECORDING:
             return super().refine(seconds, moves, until, progress)
         self._writable()
         goal = as_choice("until", self.goal if until is None else until, GOALS)
@@ -242,7 +255,8 @@ class DurableHierarchy(Hierarchy):
             self._note_moves()
         else:  # in a progress callback of another refinement
             self._record_moves(outer)
-        began = last = time.perf_counter()
+        live, began = self._live, time.perf_counter()
+        last = began
 
         def keep(report: Report) -> None:
             nonlocal last
@@ -260,9 +274,8 @@ class DurableHierarchy(Hierarchy):
             report = super().refine(seconds, moves, until, keep)
             if report.stopped_by in ("moves", "seconds"):
                 self._record_moves(goal)
-            elif report.checks or report.searches:
+            elif live is self._live and (report.checks or report.searches):
                 self._record_refinement(goal, None)
-                self._note_moves()
         except BaseException:
             self._record_moves(goal)
             raise
@@ -276,15 +289,20 @@ class DurableHierarchy(Hierarchy):
     def _set_scheme(self, scheme: Scheme, X: Any) -> Report:
         """All or nothing: the tree of another linkage is in the file as a snapshot, or as it was."""
         self._writable()
+        self._refuse_while_changing()
         before = self._live, self._keys.copy()
         try:
-            with self._unrecorded():
+            with self._doing(_CHANGING):
                 report = super()._set_scheme(scheme, X)
             self._write_snapshot(has_new_edit=True)
         except BaseException:
             self._live, self._keys = before
             raise
         return report
+
+    def _refuse_while_changing(self) -> None:
+        if self._mode == _CHANGING:
+            raise ParameterError("a metric must not edit the hierarchy that it is called for; it may read it")
 
     def _recorded(
         self,
@@ -293,26 +311,27 @@ class DurableHierarchy(Hierarchy):
         incoming: Incoming | None = None,
         weights: NDArray[np.float64] | None = None,
     ) -> Edit:
-        if self._is_silent:
+        if self._mode == _REPLAYING:
             return UNRECORDED
+        self._refuse_while_changing()
         return _DurableEdit(self, self._writable(), kind, pack_edit(keys, incoming, weights))
 
     @contextmanager
-    def _unrecorded(self) -> Iterator[None]:
-        """What is done in this block is in the file already, or will be in a snapshot."""
-        self._is_silent = True
+    def _doing(self, mode: str) -> Iterator[None]:
+        before, self._mode = self._mode, mode
         try:
             yield
         finally:
-            self._is_silent = False
+            self._mode = before
 
     def _replay(self, database: Database, after: int) -> None:
         """Make the edits again that are in the file and not in memory."""
-        began = time.perf_counter()
-        with self._unrecorded():
+        began, self._seq = time.perf_counter(), after
+        with self._doing(_REPLAYING):
             for kind, payload in database.read_journal(after):
                 make_again(self, kind, payload, self._path, database.seq)
                 self._seq = database.seq
+        self._known = database.fingerprint(self._seq)
         self._debt += time.perf_counter() - began
 
     def _record_moves(self, goal: str) -> None:
@@ -321,12 +340,13 @@ class DurableHierarchy(Hierarchy):
         moves = self._live.n_moves + self._live.n_grafts - known
         if live is self._live and moves > 0:
             self._record_refinement(goal, moves)
-            self._note_moves()
 
     def _record_refinement(self, goal: str, moves: int | None) -> None:
         """Write down some moves, or all up to the goal. If that fails, nothing is lost but time: later will do."""
-        self._owed.append(pack({"until": goal, "moves": moves}, {}))
-        self._pay_if_possible()
+        with Uninterrupted():
+            self._owed.append(pack({"until": goal, "moves": moves}, {}))
+            self._note_moves()
+            self._pay_if_possible()
 
     def _pay_if_possible(self) -> None:
         try:
@@ -335,13 +355,12 @@ class DurableHierarchy(Hierarchy):
             warnings.warn(f"how far the refinement is could not be written; all edits are safe: {error}", stacklevel=3)
 
     def _pay(self) -> None:
-        """Write the records that are owed."""
-        with Uninterrupted():
-            while self._owed:
-                database = self._writable()
-                database.append("refine", self._owed[0])
-                self._seq = database.seq
-                del self._owed[0]
+        """Write the records that are owed. Ctrl-C must not come in the middle of it."""
+        while self._owed:
+            database = self._writable()
+            database.append("refine", self._owed[0])
+            self._seq = database.seq
+            del self._owed[0]
 
     def _note_moves(self) -> None:
         """The file knows of all moves so far."""

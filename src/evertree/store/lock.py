@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import weakref
 
-from evertree.errors import LockedError
+from evertree.errors import LockedError, StoreError
 
 try:
     import fcntl
@@ -20,6 +21,19 @@ except ImportError:  # Windows
         msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
 
 
+#: The locks of this process. A child that is forked lets go of them: the system would keep them for it as well.
+_held: weakref.WeakSet[WriterLock] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    for lock in list(_held):
+        lock.let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
 class WriterLock:
     """The right to write to a file, held until `release`.
 
@@ -31,10 +45,14 @@ class WriterLock:
     def __init__(self, path: str) -> None:
         self._path = f"{path}-lock"
         self._fd = self._taken(path)
+        _held.add(self)
 
     def _taken(self, path: str) -> int:
         while True:
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            except OSError as error:
+                raise StoreError(f"{path} cannot be opened for writing: {error.strerror}: {self._path}") from error
             try:
                 _lock(fd)
             except (BlockingIOError, PermissionError):
@@ -59,9 +77,13 @@ class WriterLock:
 
     def release(self) -> None:
         """Let others write. Only the first call does anything."""
-        if self._fd < 0:
-            return
-        with contextlib.suppress(OSError):
-            os.unlink(self._path)
-        os.close(self._fd)
-        self._fd = -1
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Close the file, and leave it there."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

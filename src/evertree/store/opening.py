@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from evertree import saving
-from evertree.errors import ParameterError
+from evertree.atomic import Uninterrupted
+from evertree.errors import FileFormatError, ParameterError
 from evertree.hierarchy import Hierarchy
+from evertree.metrics import ALIASES
 from evertree.store.database import Database, check_place
 from evertree.store.durable import DurableHierarchy
 from evertree.store.lock import WriterLock
@@ -94,48 +96,58 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
         if start is not None:
             raise ParameterError("start must be None with read_only=True")
         return _read(place, wanted)
-    lock = WriterLock(place)
-    was_there = os.path.exists(place)
+    lock, was_there = None, os.path.exists(place)
     try:
+        with Uninterrupted():  # Ctrl-C comes when the lock is known here
+            lock = WriterLock(place)
         return _write(place, lock, wanted, start)
     except BaseException:
-        if not was_there and os.path.exists(place):
-            os.unlink(place)
-        lock.release()
+        if lock is not None:
+            if not was_there and os.path.exists(place):
+                os.unlink(place)
+            lock.release()
         raise
 
 
 def _read(place: str, wanted: Mapping[str, Any]) -> DurableHierarchy:
-    database = Database(place, read_only=True)
-    try:
-        with database.reading():
-            return _restored(place, database, None, wanted)
-    finally:
-        database.close()
+    h = _restored(place, wanted)
+    if h is None:
+        raise FileFormatError(f"{place} is empty: open it for writing first")
+    return h
 
 
 def _write(place: str, lock: WriterLock, wanted: Mapping[str, Any], start: Hierarchy | None) -> DurableHierarchy:
-    database = Database(place)
+    # Read first, as a reader does: so a damaged file is left as it is, with its log.
+    durable = _restored(place, wanted) if os.path.exists(place) and os.path.getsize(place) else None
+    if durable is not None and start is not None:
+        raise ParameterError(f"start must be None for a file that is there already; there is {place}")
+    database = Database(place, is_checked=True)
     try:
-        if not database.is_new:
-            if start is not None:
-                raise ParameterError(f"start must be None for a file that is there already; there is {place}")
-            with database.reading():
-                return _restored(place, database, lock, wanted)
+        if durable is not None:
+            durable._write_to(database, lock)
+            return durable
         h = Hierarchy(**wanted) if start is None else start.copy()
         _check_options(place, h, wanted)
         database.write_snapshot(*saving.contents(h._live, h._keys, h._options))
-        return DurableHierarchy._over(place, database, lock, h)
+        durable = DurableHierarchy._over(place, h)
+        durable._write_to(database, lock)
+        return durable
     except BaseException:
         database.close()
         raise
 
 
-def _restored(place: str, database: Database, lock: WriterLock | None, wanted: Mapping[str, Any]) -> DurableHierarchy:
-    h = read_snapshot(database, wanted.get("metric"))
-    durable = DurableHierarchy._over(place, database if lock is not None else None, lock, h)
-    durable._seq = database.seq
-    durable._replay(database, database.seq)
+def _restored(place: str, wanted: Mapping[str, Any]) -> DurableHierarchy | None:
+    """The hierarchy in a file, to be read; None if the file has none yet."""
+    database = Database(place, read_only=True)
+    try:
+        if database.is_new:
+            return None
+        with database.reading():
+            durable = DurableHierarchy._over(place, read_snapshot(database, wanted.get("metric")))
+            durable._replay(database, database.seq)
+    finally:
+        database.close()
     check_tree(durable, place)
     _check_options(place, durable, wanted)
     return durable
@@ -145,12 +157,16 @@ def _check_options(place: str, h: Hierarchy, wanted: Mapping[str, Any]) -> None:
     """Refuse options that are not those of the hierarchy in the file."""
     for name, value in wanted.items():
         found = getattr(h, name)
-        is_same = _params_agree(found, value) if name == "metric_params" else found == value
+        if name == "metric" and isinstance(value, str):
+            is_same = ALIASES.get(value, value) == found
+        else:
+            is_same = _params_agree(found, value) if name == "metric_params" else found == value
         if not is_same:
             change = {"linkage": "set_linkage() changes it", "metric": "set_metric() changes it"}
             remedy = change.get(name, "a new file, with start=, can have another")
+            shown = h._live.scheme.metric_name if name == "metric" else repr(found)
             raise ParameterError(
-                f"{name} must be None or {found!r}, which the hierarchy in {place} has; it is {value!r}: {remedy}"
+                f"{name} must be None or {shown}, which the hierarchy in {place} has; it is {value!r}: {remedy}"
             )
 
 

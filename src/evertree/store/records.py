@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.codec import decode_all, encode_all
+from evertree.codec import decode_all, encode_all, to_json
 from evertree.tree import Incoming
 
 _LENGTH = 4
@@ -25,7 +25,7 @@ _KINDS = "fiub"
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """A record."""
-    text = json.dumps({**header, "arrays": [(name, a.dtype.str, a.shape) for name, a in arrays.items()]}).encode()
+    text = to_json({**header, "arrays": [(name, a.dtype.str, a.shape) for name, a in arrays.items()]})
     return b"".join([len(text).to_bytes(_LENGTH, "little"), text, *(array.tobytes() for array in arrays.values())])
 
 

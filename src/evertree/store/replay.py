@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 
 from evertree import saving
 from evertree.errors import CorruptFileError, EvertreeError, InvariantError
+from evertree.file_format import SIGNS_OF_DAMAGE
 from evertree.hierarchy import Hierarchy
 from evertree.incoming import receive
 from evertree.inputs import as_dissimilarities, as_weights
 from evertree.store.database import Database
 from evertree.store.records import keys_of, points_of, unpack
 from evertree.tree import Incoming, invariants
-
-#: What damaged or forged bytes lead to.
-_SIGNS_OF_DAMAGE = (EvertreeError, LookupError, TypeError, ValueError, OverflowError, RecursionError, MemoryError)
 
 
 def read_snapshot(database: Database, metric: Any) -> Hierarchy:
@@ -26,7 +24,7 @@ def read_snapshot(database: Database, metric: Any) -> Hierarchy:
         header, arrays = database.read_snapshot()
     except EvertreeError:
         raise
-    except _SIGNS_OF_DAMAGE as error:
+    except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{database.path} is damaged: {error}") from error
     function = metric if callable(metric) and header.get("metric") is None else None
     live, keys, options = saving.restored(header, arrays, database.path, function)
@@ -55,14 +53,14 @@ def make_again(h: Hierarchy, kind: str, payload: bytes, path: str, seq: int) -> 
             h.refine(until=header["until"], moves=header["moves"])
         else:
             raise ValueError(f"{kind!r} is no kind of edit")
-    except _SIGNS_OF_DAMAGE as error:
+    except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{path} is damaged: edit {seq} cannot be made again: {error}") from error
 
 
 def _insert_again(h: Hierarchy, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     live = h._live
     points = points_of(header, arrays)
-    if "dissimilarities" in arrays:
+    if live.needs_order:
         matrix = as_dissimilarities(arrays["dissimilarities"], len(h), None if live.is_blank else live.dtype)
         incoming = Incoming(points, None, matrix, header["n_evaluated"])
     else:
@@ -73,10 +71,11 @@ def _insert_again(h: Hierarchy, header: Mapping[str, Any], arrays: Mapping[str, 
 
 def _update_again(h: Hierarchy, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     live, keys = h._live, keys_of(header)
-    assert keys is not None
+    if keys is None:
+        raise ValueError("an update has no keys")
     leaves = h._keys.leaves_of(keys)
     points = points_of(header, arrays)
-    if "dissimilarities" in arrays:
+    if live.needs_order:
         order, position = h._order_and_positions(leaves)
         matrix = as_dissimilarities(arrays["dissimilarities"], order.size, live.dtype, position)
         incoming = Incoming(points, None, matrix, header["n_evaluated"])
