@@ -46,7 +46,7 @@ def run_block(code: str, name: str, names: dict) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "n_results"),
-    [("index.md", 0), ("quickstart.md", 10), ("guide.md", 50), ("data-model.md", 7), ("durable.md", 2)],
+    [("index.md", 0), ("quickstart.md", 10), ("guide.md", 50), ("data-model.md", 7), ("durable.md", 2), ("databases.md", 2)],
 )
 def test_examples_of_a_page_run(page, n_results, tmp_path, monkeypatch):
     """One after the other, in an empty folder; at least so many results are as the page says."""
@@ -83,7 +83,8 @@ def public_names() -> list[str]:
     for kind in (et.Hierarchy, et.Partition):
         names += [f"evertree.{kind.__name__}.{name}" for name in dir(kind) if not name.startswith("_")]
     names += [f"evertree.DurableHierarchy.{name}" for name in vars(et.DurableHierarchy) if not name.startswith("_")]
-    names += ["evertree.open"]
+    names += ["evertree.open", "evertree.follow"]
+    names += [f"evertree.Follower.{name}" for name in ("poll", "run", "close")]
     for module in (et.quality, plotting, exchange):
         names += [f"{module.__name__}.{name}" for name in module.__all__]
     return names

@@ -167,7 +167,7 @@ def test_demo_without_its_extra(tmp_path):
 
 
 def public_names():
-    for name in [*evertree.__all__, "AnytimeClustering", "open"]:
+    for name in [*evertree.__all__, *evertree._LAZY, "open"]:
         thing = getattr(evertree, name)
         yield name, thing
         if isinstance(thing, type):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from evertree import errors, quality
@@ -18,11 +19,22 @@ from evertree.verdicts import Instability
 
 if TYPE_CHECKING:
     from evertree.estimators import AnytimeClustering as AnytimeClustering
+    from evertree.sql import Follower as Follower
+    from evertree.sql import Tick as Tick
+    from evertree.sql import follow as follow
 
 __version__ = "0.1.0.dev0"
 
-# For ``from evertree import *``: without AnytimeClustering, so that it works without scikit-learn, and without open,
-# which would take the place of the built-in one.
+# What needs an extra is imported when it is used.
+_LAZY = {
+    "AnytimeClustering": "evertree.estimators",
+    "Follower": "evertree.sql",
+    "Tick": "evertree.sql",
+    "follow": "evertree.sql",
+}
+
+# For ``from evertree import *``: without these names, so that it works without any extra, and without open, which would
+# take the place of the built-in one.
 __all__ = [
     "NULL",
     "DurableHierarchy",
@@ -40,13 +52,10 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "AnytimeClustering"])
+    return sorted([*globals(), *_LAZY])
 
 
 def __getattr__(name: str) -> Any:
-    """What needs an extra is imported when it is used."""
-    if name == "AnytimeClustering":
-        from evertree.estimators import AnytimeClustering
-
-        return AnytimeClustering
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
