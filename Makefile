@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality docs reproduce lock clean help
+.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality bench-durable bench-follow docs reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -15,6 +15,8 @@ help:
 	@echo "make bench   measure speed and memory beside other libraries"
 	@echo "make bench-pairs   the same for the linkages that compare pairs of points"
 	@echo "make bench-quality   measure how good the tree is beside other libraries"
+	@echo "make bench-durable   measure edits of a durable tree beside SQLite's own commits"
+	@echo "make bench-follow   measure how fast a table of a PostgreSQL server is followed"
 	@echo "make clean   remove what these commands made"
 	@echo "make lock    write constraints.txt anew from the newest packages"
 
@@ -53,6 +55,12 @@ bench-pairs: $(VENV)/bench
 
 bench-quality: $(VENV)/bench
 	$(BIN)/python -m benchmarks.quality
+
+bench-durable: $(VENV)/bench
+	$(BIN)/python -m benchmarks.durable
+
+bench-follow: $(VENV)/test
+	$(BIN)/python -m benchmarks.follow
 
 # A stamp in .venv says what has been installed into it.
 $(VENV)/pip: constraints.txt

@@ -46,7 +46,14 @@ def run_block(code: str, name: str, names: dict) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "n_results"),
-    [("index.md", 0), ("quickstart.md", 10), ("guide.md", 50), ("data-model.md", 7), ("durable.md", 2), ("databases.md", 2)],
+    [
+        ("index.md", 0),
+        ("quickstart.md", 10),
+        ("guide.md", 50),
+        ("data-model.md", 7),
+        ("durable.md", 2),
+        ("databases.md", 2),
+    ],
 )
 def test_examples_of_a_page_run(page, n_results, tmp_path, monkeypatch):
     """One after the other, in an empty folder; at least so many results are as the page says."""
