@@ -44,9 +44,15 @@ def test_look_once(columns, url, monkeypatch):
     if not url:
         monkeypatch.setenv("EVERTREE_URL", "sqlite:///items.db")
     result = run("follow", *url, *TABLE, *columns, "-k", 3, "--once")
-    assert result.stdout.startswith("30 points after the first look")
+    assert result.stdout.endswith("  30 inserted, 3 events; 30 points\n")
     clusters = dict(execute("SELECT id, n_clusters_3 FROM evertree_items_assignment"))
     assert clusters == {i: i % 3 for i in range(30)}
+
+
+def test_a_first_look_that_finds_nothing_new():
+    words = ["follow", "items.db", *TABLE, "--columns", "x,y", "-k", 3, "--store", "tree.db", "--once"]
+    run(*words)
+    assert run(*words).stdout.endswith("  nothing new; 30 points\n")
 
 
 def test_options_reach_the_follower(folder):
@@ -55,6 +61,23 @@ def test_options_reach_the_follower(folder):
     found = json.loads(run("info", "tree.db", "--json").stdout)
     assert (found["linkage"], found["metric"], found["goal"]) == ("average", "cityblock", "homogeneous")
     assert execute("SELECT count(height_2_5) FROM p_assignment") == [(30,)]
+
+
+def test_other_cuts_than_before():
+    words = ["follow", "items.db", *TABLE, "--columns", "x,y", "--once", "-k"]
+    run(*words, 3)
+    text = complaint(*words, 2)
+    assert text.endswith("give another --prefix, or --reset, which drops these tables")
+    run(*words, 2, "--reset")
+    assert execute("SELECT count(DISTINCT n_clusters_2) FROM evertree_items_assignment") == [(2,)]
+
+
+def test_a_table_that_is_missing():
+    words = ["follow", "items.db", *TABLE, "--columns", "x,y", "--once"]
+    run(*words)
+    execute("DROP TABLE evertree_items_events")
+    assert complaint(*words).endswith("give another --prefix, or --reset, which drops what is there")
+    run(*words, "--reset")
 
 
 def test_ten_clusters_by_default():
@@ -92,7 +115,8 @@ def test_a_line_for_each_look():
 def test_json_lines():
     result = run("follow", "items.db", *TABLE, "--columns", "x,y", "-k", 3, "--interval", 0.5, "--json")
     first, second, third = map(json.loads, result.stdout.splitlines())
-    assert (first["started"], first["points"]) == (True, 30)
+    assert (first["started"], first["inserted"], first["events"], first["points"]) == (True, 30, 3, 30)
+    assert first.keys() - {"started"} == second.keys()
     assert (second["updated"], second["removed"], second["moved"], second["points"]) == (1, 1, 1, 29)
     assert (third["updated"], third["assigned"]) == (0, 0)
     assert {"inserted", "skipped", "events", "seconds", "seconds_clustering", "quality"} < set(third)

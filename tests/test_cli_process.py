@@ -56,6 +56,63 @@ def test_a_pipe_that_is_closed(folder):
     assert (result.returncode, result.stderr) == (141, "")
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("evertree cluster - <&-", 1, "evertree: standard input is closed: there is nothing to read\n"),
+        (
+            "evertree remove tree.db --keys-from - <&-",
+            1,
+            "evertree: standard input is closed: there is nothing to read\n",
+        ),
+        ("evertree cluster nothing.csv <&- >&-", 1, "evertree: nothing.csv: No such file or directory\n"),
+        ("evertree info tree.db >&-", 0, ""),
+        ("evertree cut tree.db -k 3 -o labels.csv <&- >&- 2>&-", 0, ""),
+        ("evertree cluster nothing.csv 2>&-", 1, ""),
+    ],
+)
+def test_streams_that_are_closed(line, code, says):
+    result = shell(line)
+    assert (result.returncode, result.stdout, result.stderr) == (code, "", says)
+
+
+def test_standard_error_that_is_closed():
+    """What goes to standard output goes there."""
+    result = shell("evertree cluster points.csv --key id -k 2 2>&-")
+    assert result.returncode == 0
+    assert len(result.stdout.splitlines()) == 31
+
+
+FINDER = """
+import sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == {name!r}:
+            raise {error}
+sys.meta_path.insert(0, Finder())
+from evertree.__main__ import main
+main()
+"""
+
+
+def ended_by(name: str, error: str) -> tuple[int, str]:
+    """How the command line ends if an error comes while a module is imported."""
+    code = FINDER.format(name=name, error=error)
+    result = subprocess.run([sys.executable, "-c", code, "info"], capture_output=True, text=True, env=ENVIRONMENT)
+    return result.returncode, result.stderr
+
+
+def test_ctrl_c_while_modules_are_imported():
+    assert ended_by("typer", "KeyboardInterrupt") == (130, "")
+
+
+@pytest.mark.parametrize("name", ["typer", "rich"])
+def test_packages_that_are_missing(name):
+    code, says = ended_by(name, f"ModuleNotFoundError(name={name!r})")
+    assert code == 1
+    assert says == f"evertree: the command line needs {name}: pip install 'evertree[cli]'\n"
+
+
 def test_errors_have_no_traceback():
     result = shell("evertree cluster nothing.csv")
     assert (result.returncode, result.stdout) == (1, "")

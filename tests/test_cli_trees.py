@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sqlite3
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import evertree as et
 from cli_tools import answer, complaint, parquet, run, three_groups, write_files
 from evertree.cli import output
+from evertree.store import DurableHierarchy
 from evertree.store.database import STORE_VERSION
 
 
@@ -104,11 +107,51 @@ def test_an_insert_that_fails_changes_nothing(folder):
     text = complaint("insert", "tree.db", "-", stdin="x,y\n1,\n")
     assert text.endswith("it has 1 (x); left out, without numbers or a name: y")
     assert "missing" in complaint("insert", "tree.db", "-", stdin="x,y\n1,\n2,3\n")
-    assert "linkage must be None or 'ward'" in complaint("insert", "tree.db", "points.csv", "--linkage", "single")
     assert keys_in() == before
     zeros = "x,y\n1,1\n0,0\n"
     complaint("insert", "new.db", "-", "--metric", "cosine", "--linkage", "single", stdin=zeros)
     assert not (folder / "new.db").exists()
+
+
+def test_options_of_a_tree_that_is_there():
+    """What can be done is said for the command line."""
+    text = complaint("insert", "tree.db", "points.npy", "--linkage", "single")
+    assert text.startswith("--linkage must be 'ward', as in the tree in ")
+    assert text.endswith(
+        "it is 'single': make another tree in another file, or change this one in Python, with set_linkage()"
+    )
+    text = complaint("insert", "tree.db", "points.npy", "--metric", "sqeuclidean")
+    assert "--metric must be 'euclidean'" in text
+    assert text.endswith("with set_metric()")
+    text = complaint("insert", "tree.db", "points.npy", "--search-width", 0)
+    assert text.startswith("--search-width must be 4")
+    assert text.endswith("it is 0: make another tree in another file")
+    assert len(keys_in()) == 43
+
+
+def test_ctrl_c_between_the_two_edits_of_an_update(monkeypatch):
+    """It comes after both."""
+    insert = DurableHierarchy.insert
+
+    def interrupted(self, *args, **options):
+        found = insert(self, *args, **options)
+        signal.raise_signal(signal.SIGINT)
+        return found
+
+    monkeypatch.setattr(DurableHierarchy, "insert", interrupted)
+    run("insert", "tree.db", "changes.csv", "--key", "id", "--update", code=130)
+    with et.open("tree.db", read_only=True) as h:
+        assert 200 in h
+        assert h.points()[1].tolist() == [0.5, 0.1]
+
+
+def test_an_update_without_memory_changes_nothing(monkeypatch):
+    def update(*_):
+        raise MemoryError("no more")
+
+    monkeypatch.setattr(DurableHierarchy, "update", update)
+    assert "not enough memory" in complaint("insert", "tree.db", "changes.csv", "--key", "id", "--update")
+    assert 200 not in keys_in()
 
 
 def test_keys_of_a_tree_that_has_text(folder):
@@ -136,7 +179,6 @@ def test_remove_all_or_none():
     assert "by their keys" in complaint("remove", "tree.db", code=2)
     assert run("remove", "tree.db", "--keys-from", "-", stdin="").stdout.startswith("0 points removed")
     assert "nothing.txt: No such file" in complaint("remove", "tree.db", "--keys-from", "nothing.txt")
-    assert "utf-8" in complaint("remove", "tree.db", "--keys-from", "-", stdin=b"\xff\n")
 
 
 def test_remove_all():
@@ -186,6 +228,10 @@ def test_ctrl_c_in_refine_keeps_what_was_reached(monkeypatch):
     assert "evertree: interrupted after 7 moves, which it keeps" in result.stderr
     with et.open("random.db", read_only=True) as h:
         assert h.n_moves + h.n_grafts == 7
+    found = answer("refine", "random.db", code=130)
+    assert (found["moves"] + found["grafts"], found["stopped_by"], found["stable"]) == (7, "interrupted", False)
+    assert found["pending"] + found["due"] > 0
+    assert found["seconds"] > 0
 
 
 def test_a_refinement_that_is_interrupted_gives_no_report():
@@ -208,10 +254,20 @@ def test_cut(saved):
     assert result.stdout.startswith("n_clusters=3: 3 clusters of")
     found = answer("cut", "tree.db", "-k", 3, "-o", "labels.parquet")
     assert found["cuts"]["n_clusters=3"]["clusters"] == 3
+    assert "labels" not in found
     with et.open("tree.db", read_only=True) as h:
         assert parquet.read_table("labels.parquet")["n_clusters=3"].to_pylist() == h.cut(n_clusters=3).tolist()
     assert "give --n-clusters" in complaint("cut", "tree.db", code=2)
     assert "nothing else" in complaint("cut", "tree.db", "-k", 2, "--json", "-o", "-", code=2)
+
+
+def test_cut_with_json_alone():
+    """The labels are in the object."""
+    found = answer("cut", "tree.db", "-k", 3, "-k", 2)
+    with et.open("tree.db", read_only=True) as h:
+        assert found["keys"] == h.keys()
+        assert found["labels"] == {f"n_clusters={k}": h.cut(n_clusters=k).tolist() for k in (3, 2)}
+    assert found["output"] is None
 
 
 def test_keys_of_several_types_in_parquet():
@@ -237,6 +293,7 @@ def test_plot(folder, saved):
     run("plot", "tree.db", "-o", "tree.svg", "--truncate", 0, "--orientation", "left")
     assert (folder / "tree.svg").read_text().startswith("<?xml")
     assert "must end with .png" in complaint("plot", "tree.db", "-o", "tree.doc")
+    assert answer("plot", "tree.db", "-o", "t.png") == {"tree": "tree.db", "points": 43, "output": "t.png"}
 
 
 def test_export(folder, saved):
@@ -249,6 +306,9 @@ def test_export(folder, saved):
     assert np.load("Z.npy").shape == (42, 4)
     assert "would write over tree.db" in complaint("export", "tree.db", "--save", "tree.db")
     assert "give --newick" in complaint("export", "tree.db", code=2)
+    found = answer("export", "tree.db", "--newick", "t.nwk", "--save", "t.evertree")
+    assert found == {"tree": "tree.db", "points": 43, "files": {"newick": "t.nwk", "save": "t.evertree"}}
+    assert "nothing else" in complaint("export", "tree.db", "--newick", "-", "--json", code=2)
 
 
 def test_info(saved):
@@ -332,4 +392,6 @@ def test_a_tree_that_another_writes_to():
         assert answer("info", "tree.db")["points"] == 44
         run("verify", "tree.db")
         for words in (["remove", "tree.db", 1], ["refine", "tree.db"], ["insert", "tree.db", "points.npy"]):
-            assert "tree.db" in complaint(*words)
+            text = complaint(*words)
+            assert f"tree.db cannot be changed now: another process, number {os.getpid()}, is writing to it" in text
+            assert "read_only" not in text

@@ -9,15 +9,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import (
-    DataError,
-    DimensionError,
-    EvertreeError,
-    FileFormatError,
-    InvalidKeyError,
-    listed,
-    name_rows,
-)
+from evertree.cli.keys import of_array
+from evertree.errors import DataError, DimensionError, EvertreeError, FileFormatError, InvalidKeyError, listed
 
 #: The array that has the points, where several could.
 _USUAL = "X"
@@ -42,10 +35,7 @@ class Arrays:
             raise InvalidKeyError(
                 f"{file}: {name!r} must have a key for each of the {len(self.points)} points; its shape is {keys.shape}"
             )
-        if keys.dtype.kind == "f" and np.isnan(keys).any():
-            raise InvalidKeyError(f"{file}: {name!r} has no key in {name_rows(np.flatnonzero(np.isnan(keys)) + 1)}")
-        found: list[Hashable] = keys.tolist()
-        return found
+        return of_array(keys, f"{file}: {name!r}")
 
 
 def read(file: BinaryIO, name: str, array: str | None) -> Arrays:

@@ -203,7 +203,7 @@ def _run(job: Job, voice: Voice) -> None:
             "linkage": h.linkage,
             "metric": h.metric,
             "goal": h.goal,
-            "refinement": report_json(report),
+            "refinement": None if report is None else report_json(report),
             "cuts": labels.described(cuts),
             "files": files,
             "seconds": time.perf_counter() - began,

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Hashable
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import evertree
+from evertree.atomic import Uninterrupted
 from evertree.cli import options
 from evertree.cli.cluster import Scheme, grow
 from evertree.cli.examples import examples
 from evertree.cli.exits import INTERRUPTED, complain
+from evertree.cli.keys import live_keys, named_keys, words_in
 from evertree.cli.opening import is_durable, open_to_write
-from evertree.cli.output import DASH, Voice, counted, report_json, report_text
+from evertree.cli.output import Voice, counted, report_json, report_text
 from evertree.cli.output import refine as refine_with_bar
-from evertree.cli.tables import Points, Source, key_of, live_keys, read_points
-from evertree.errors import DimensionError, DuplicateKeyError, EvertreeError, UnknownKeyError, listed
+from evertree.cli.tables import Points, Source, read_points
+from evertree.errors import DimensionError, DuplicateKeyError, UnknownKeyError, listed
 from evertree.hierarchy import Hierarchy
 from evertree.inputs import as_keys
+from evertree.refinement import Report
 from evertree.store import DurableHierarchy
 
 
@@ -114,13 +117,14 @@ def _upserted_by_key(h: Hierarchy, points: Points, update: bool, source: Source)
         )
     known = set(there)
     new = [row for row in range(len(keys)) if row not in known]
-    inserted = h.insert(points.values[new], [keys[row] for row in new]) if new else []
-    try:
-        if there:
-            h.update([keys[row] for row in there], points.values[there])
-    except EvertreeError:
-        h.remove(inserted)
-        raise
+    with Uninterrupted():  # between the two edits, too
+        inserted = h.insert(points.values[new], [keys[row] for row in new]) if new else []
+        try:
+            if there:
+                h.update([keys[row] for row in there], points.values[there])
+        except BaseException:
+            h.remove(inserted)
+            raise
     return inserted, len(there)
 
 
@@ -145,16 +149,16 @@ def remove(
 ) -> None:
     """Remove points from a durable tree.
 
-    All of them are removed, or on an error none. A key is looked for as text and, where it is written like one, as
-    a whole number. Write -- before keys that begin with a minus sign.
+    All of them are removed, or on an error none. A key is looked for as text, where it is written like one as a
+    whole number, and at last as cut prints it. Write -- before keys that begin with a minus sign.
     """
     words = list(keys or [])
     if keys_from is not None:
-        words += _lines(keys_from)
+        words += words_in(keys_from)
     elif not words:
         raise typer.BadParameter("name the points by their keys, or give --keys-from FILE", param_hint="KEY...")
     with open_to_write(tree) as h:
-        wanted = live_keys(h, list(dict.fromkeys(key_of(word) for word in words)))
+        wanted = named_keys(h, words)
         unknown = [key for key in wanted if key not in h]
         if unknown and not missing_ok:
             raise UnknownKeyError(
@@ -168,11 +172,6 @@ def remove(
     missing = f", {counted(len(unknown), 'key')} not there" if unknown else ""
     voice.say(f"{counted(len(gone), 'point')} removed{missing}; {tree} has {n_points:,}")
     voice.answer({"tree": str(tree), "removed": len(gone), "missing": len(unknown), "points": n_points})
-
-
-def _lines(path: Path) -> list[str]:
-    text = sys.stdin.read() if path == DASH else path.read_text(encoding="utf-8")
-    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 @examples(
@@ -196,13 +195,24 @@ def refine(
     ends it, with exit code 130, and keeps what was reached.
     """
     voice = Voice(as_json)
+    goal = None if until is None else str(until)
     with open_to_write(tree) as h:
-        before = h.n_moves + h.n_grafts
-        report = refine_with_bar(h, seconds, moves, None if until is None else str(until))
-        n_made = h.n_moves + h.n_grafts - before
+        before, began = (h.n_moves, h.n_grafts), time.perf_counter()
+        report = refine_with_bar(h, seconds, moves, goal)
+        found = report_json(report or _so_far(h, before, began, goal))
     if report is None:
+        n_made = found["moves"] + found["grafts"]
         complain(f"interrupted after {counted(n_made, 'move')}, which it keeps; the same command goes on from here")
+    else:
+        voice.say(report_text(report))
+    voice.answer({"tree": str(tree), "points": len(h), **found})
+    if report is None:
         raise typer.Exit(INTERRUPTED)
-    voice.say(report_text(report))
-    found: dict[str, Any] = {"tree": str(tree), "points": len(h), **(report_json(report) or {})}
-    voice.answer(found)
+
+
+def _so_far(h: Hierarchy, before: tuple[int, int], began: float, goal: str | None) -> Report:
+    """The report of a refinement that Ctrl-C has ended."""
+    seconds = time.perf_counter() - began
+    moves, grafts = h.n_moves - before[0], h.n_grafts - before[1]
+    left = h.refine(moves=0, until=goal)  # it makes none, and tells what is left to do
+    return replace(left, moves=moves, grafts=grafts, seconds=seconds, stopped_by="interrupted")

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from evertree.cli.remedies import on_the_command_line
 from evertree.errors import EvertreeError
 
 #: Exit codes; 0 is for success, and 2, for a wrong command line, is Typer's.
@@ -66,7 +67,7 @@ def complain(text: str) -> None:
 def _text(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    return str(error)
+    return on_the_command_line(str(error))
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -11,10 +11,7 @@ import numpy as np
 from evertree.cli.opening import is_durable
 from evertree.hierarchy import Hierarchy
 from evertree.store import DurableHierarchy
-from evertree.store.database import STORE_VERSION
-
-#: Where SQLite keeps the version of a database in its file.
-_USER_VERSION = slice(60, 64)
+from evertree.store.database import STORE_VERSION, store_version
 
 
 def of(path: Path, h: Hierarchy) -> dict[str, Any]:
@@ -70,9 +67,7 @@ def text(found: dict[str, Any]) -> str:
 
 def _version(path: Path) -> int:
     if is_durable(path):
-        with path.open("rb") as file:
-            version = int.from_bytes(file.read(100)[_USER_VERSION], "big")
-        return version or STORE_VERSION  # that of a new tree may still be in SQLite's log
+        return store_version(path) or STORE_VERSION  # that of a new tree may still be in SQLite's log
     with np.load(path, allow_pickle=False) as archive:
         return int(json.loads(archive["header"].tobytes())["version"])
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,9 @@ from evertree.cli.examples import examples
 from evertree.cli.exits import INTERRUPTED, complain
 from evertree.cli.output import Voice, check_targets, counted
 from evertree.cli.tables import split_names
+
+if TYPE_CHECKING:
+    from evertree.sql import Tick
 
 
 @examples(
@@ -75,6 +78,7 @@ def follow(
     prefix: Annotated[
         str | None, typer.Option(help="How the names of the tables begin that are written; evertree_TABLE_ by default.")
     ] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Drop the tables that are written, and begin anew.")] = False,
     n_clusters: options.NClusters = None,
     height: options.Heights = None,
     min_cluster_size: options.MinClusterSize = None,
@@ -113,11 +117,13 @@ def follow(
             min_cluster_size=min_cluster_size,
             store=store,
             prefix=prefix,
+            reset=reset,
             seconds=seconds,
             **scheme.given(),
         )
         with follower:
-            voice.started(len(follower.hierarchy))
+            assert follower.last is not None
+            voice.started(follower.last, len(follower.hierarchy))
             if once:
                 return
             follower.run(interval, listen, lambda tick: voice.tick(tick, len(follower.hierarchy)), stop)
@@ -141,21 +147,31 @@ class _Ticks:
 
     def __init__(self, as_json: bool) -> None:
         self._voice = Voice(as_json)
-        self._began = time.perf_counter()
 
-    def started(self, n_points: int) -> None:
-        seconds = time.perf_counter() - self._began
-        self._voice.say(f"{counted(n_points, 'point')} after the first look, which took {seconds:.1f} s")
-        self._voice.answer({"started": True, "points": n_points, "seconds": seconds})
+    def started(self, tick: Tick, n_points: int) -> None:
+        """The first look, of which something is said in any case."""
+        self._voice.say(_line(tick, n_points))
+        self._voice.answer({"started": True, **_numbers(tick, n_points)})
 
-    def tick(self, tick: Any, n_points: int) -> None:
-        names = ("inserted", "updated", "removed", "skipped", "events", "moved")
-        changes = {name: getattr(tick, name) for name in names}
-        if any(changes.values()):
-            said = ", ".join(f"{count:,} {name}" for name, count in changes.items() if count)
-            self._voice.say(f"{time.strftime('%H:%M:%S')}  {said}; {counted(n_points, 'point')}")
-        numbers = {name: getattr(tick, name) for name in ("assigned", "seconds", "seconds_clustering")}
-        self._voice.answer({**changes, **numbers, "points": n_points, "quality": tick.report.quality})
+    def tick(self, tick: Tick, n_points: int) -> None:
+        if any(_changes(tick).values()):
+            self._voice.say(_line(tick, n_points))
+        self._voice.answer(_numbers(tick, n_points))
+
+
+def _changes(tick: Tick) -> dict[str, int]:
+    names = ("inserted", "updated", "removed", "skipped", "events", "moved")
+    return {name: getattr(tick, name) for name in names}
+
+
+def _line(tick: Tick, n_points: int) -> str:
+    said = ", ".join(f"{count:,} {name}" for name, count in _changes(tick).items() if count)
+    return f"{time.strftime('%H:%M:%S')}  {said or 'nothing new'}; {counted(n_points, 'point')}"
+
+
+def _numbers(tick: Tick, n_points: int) -> dict[str, Any]:
+    numbers = {name: getattr(tick, name) for name in ("assigned", "seconds", "seconds_clustering")}
+    return {**_changes(tick), **numbers, "points": n_points, "quality": tick.report.quality}
 
 
 class _Complaints(logging.Handler):

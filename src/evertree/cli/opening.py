@@ -9,15 +9,16 @@ import evertree
 from evertree.errors import EmptyHierarchyError, FileFormatError
 from evertree.hierarchy import Hierarchy
 from evertree.store import DurableHierarchy
+from evertree.store.database import MAGIC
 
-_DURABLE, _SAVED = b"SQLite format 3\0", b"PK"
+_SAVED = b"PK"
 
 
 def is_durable(path: Path) -> bool:
     """Whether a file is a durable tree, and not a saved one, by how it begins."""
     with path.open("rb") as file:
-        beginning = file.read(len(_DURABLE))
-    if beginning == _DURABLE:
+        beginning = file.read(len(MAGIC))
+    if beginning == MAGIC:
         return True
     if beginning.startswith(_SAVED):
         return False

@@ -131,10 +131,8 @@ def report_text(report: Report) -> str:
     return f"{_moves(report)} in {report.seconds:.1f} s: {state}, quality {report.quality:.1%}"
 
 
-def report_json(report: Report | None) -> dict[str, Any] | None:
+def report_json(report: Report) -> dict[str, Any]:
     """What a refinement did, for machines."""
-    if report is None:
-        return None
     names = ("moves", "grafts", "seconds", "quality", "stable", "homogeneous", "pending", "due", "stopped_by")
     return {name: getattr(report, name) for name in names}
 

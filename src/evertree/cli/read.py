@@ -15,6 +15,7 @@ from evertree.cli.exporting import PICTURES, Exports, draw
 from evertree.cli.opening import open_to_read, require_points
 from evertree.cli.output import DASH, Voice, check_targets
 from evertree.errors import CorruptFileError, InvariantError
+from evertree.hierarchy import Hierarchy
 from evertree.store import DurableHierarchy
 
 
@@ -55,14 +56,14 @@ def cut(
     if target != DASH:
         for line in labels.summary(found):
             voice.say(line)
-    voice.answer(
-        {
-            "tree": str(tree),
-            "points": len(h),
-            "cuts": labels.described(found),
-            "output": None if target is None else str(target),
-        }
-    )
+    voice.answer({"tree": str(tree), "points": len(h), "cuts": labels.described(found), **_labels(target, h, found)})
+
+
+def _labels(target: Path | None, h: Hierarchy, cuts: labels.Cuts) -> dict[str, Any]:
+    """For machines: where the labels are, or the labels."""
+    if target is not None:
+        return {"output": str(target)}
+    return {"output": None, "keys": h.keys(), "labels": {name: found.tolist() for name, found in cuts.items()}}
 
 
 @examples(
@@ -81,6 +82,7 @@ def plot(
     ] = None,
     orientation: Annotated[Orientation, typer.Option(help="Where the root is.")] = Orientation.TOP,
     title: Annotated[str | None, typer.Option(help="A title.")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Draw a tree."""
     check_targets({"--output": (output, PICTURES)}, tree)
@@ -88,7 +90,9 @@ def plot(
     require_points(h, tree)
     clusters = None if n_clusters is None else h.cut(n_clusters=n_clusters)
     draw(output, h, clusters, n_shown=truncate or None, orientation=str(orientation), title=title)
-    typer.echo(str(output))
+    voice = Voice(as_json)
+    voice.say(str(output))
+    voice.answer({"tree": str(tree), "points": len(h), "output": str(output)})
 
 
 @examples(
@@ -102,19 +106,23 @@ def export(
     tree_json: options.TreeJson = None,
     linkage_matrix: options.LinkageMatrix = None,
     save: options.Save = None,
+    as_json: options.Json = False,
 ) -> None:
     """Write a tree for other tools."""
     exports = Exports(newick, tree_json, linkage_matrix, None, save)
     if not exports.paths:
         raise typer.BadParameter("give --newick, --tree-json, --linkage-matrix or --save", param_hint="export")
+    if as_json and exports.on_stdout:
+        raise typer.BadParameter("nothing else can go to standard output: name a file", param_hint="--json")
     check_targets(exports.targets(), tree)
     h = open_to_read(tree)
     require_points(h, tree)
     exports.write(h)
-    voice = Voice(False, exports.on_stdout)
-    for what, path in exports.paths.items():
-        if path != DASH:
-            voice.say(f"{what.replace('_', ' ')}: {path}")
+    voice = Voice(as_json, exports.on_stdout)
+    files = {what: str(path) for what, path in exports.paths.items() if path != DASH}
+    for what, path in files.items():
+        voice.say(f"{what.replace('_', ' ')}: {path}")
+    voice.answer({"tree": str(tree), "points": len(h), "files": files})
 
 
 @examples(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-import sys
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,20 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.cli import arrays, texts
+from evertree.cli.keys import key_of, of_array, standard_input
 from evertree.cli.output import DASH, counted
-from evertree.errors import DataError, FileFormatError, InvalidKeyError, KeysError, listed
+from evertree.errors import DataError, FileFormatError, InvalidKeyError, KeysError, ParameterError, listed
 from evertree.extras import require
 from evertree.frames import to_array
 from evertree.inputs import as_keys
+from evertree.store.database import MAGIC
 
 #: How files begin.
-_NPY, _ZIP, _PARQUET, _SQLITE, _GZIP = b"\x93NUMPY", b"PK\x03\x04", b"PAR1", b"SQLite format 3\0", b"\x1f\x8b"
+_NPY, _ZIP, _PARQUET, _GZIP = b"\x93NUMPY", b"PK\x03\x04", b"PAR1", b"\x1f\x8b"
 
 #: Bytes that are looked at to tell what a file is.
 _BEGINNING = 1024
-
-#: How a whole number is written that is the same number when it is written again.
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,11 @@ class Source:
 
 def split_names(text: str) -> list[str]:
     """Names between commas; one with a comma in it stands in quotes."""
-    return [name.strip() for name in next(csv.reader([text]), [])]
+    names = [name.strip() for name in next(csv.reader([text]), [])]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ParameterError(f"--columns must name each column once; given more than once: {listed(twice)}")
+    return names
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ class Points:
 
 def read_points(source: Source) -> Points:
     """Read a file, whatever its format is."""
+    _ = source.wanted  # or an error, before a pipe is read
     with _opened(source) as file:
         beginning = file.read(_BEGINNING)
         file.seek(0)
@@ -117,21 +120,11 @@ def read_points(source: Source) -> Points:
     return points
 
 
-def key_of(word: str) -> Hashable:
-    """The key that a word stands for, in a file without types: a whole number, if it is written like one."""
-    return int(word) if _WHOLE.fullmatch(word) else word
-
-
-def live_keys(h: Any, keys: Sequence[Hashable]) -> list[Hashable]:
-    """Keys from text, as a tree has them: as text where that is live, as `key_of` makes them otherwise."""
-    return [str(key) if str(key) in h else key for key in keys]
-
-
 @contextmanager
 def _opened(source: Source) -> Iterator[BinaryIO]:
     """The bytes of a file, in a form in which one can go back: a pipe is read to its end."""
     if source.path == DASH:
-        yield io.BytesIO(sys.stdin.buffer.read())
+        yield io.BytesIO(standard_input())
     elif source.path.is_file():
         with source.path.open("rb") as file:
             yield file
@@ -140,22 +133,41 @@ def _opened(source: Source) -> Iterator[BinaryIO]:
 
 
 def _read_table(file: BinaryIO, beginning: bytes, source: Source) -> Any:
-    if beginning.startswith(_SQLITE):
+    if beginning.startswith(MAGIC):
         raise FileFormatError(
             f"{source.name} is an SQLite database: see evertree follow for a table in it, and evertree cut for a tree"
         )
-    if beginning.startswith(_PARQUET):
+    if beginning.startswith(_PARQUET) and (b"\0" in beginning or _ends_with(file, _PARQUET)):
         parquet = require("pyarrow.parquet", "reading Parquet", "cli")
         try:
             return parquet.read_table(file)
         except Exception as error:  # of several kinds
             raise FileFormatError(f"{source.name} is damaged: {error}") from None
-    if beginning.startswith(_GZIP):
-        file = require("pyarrow", "reading CSV", "cli").input_stream(file, compression="gzip")
-    elif b"\0" in beginning:
+    is_gzip = beginning.startswith(_GZIP)
+    if b"\0" in beginning and not is_gzip:
         raise FileFormatError(f"{source.name} is neither text (in UTF-8) nor Parquet, .npy or .npz")
     delimiter = source.delimiter or ("\t" if {".tsv", ".tab"} & set(source.path.suffixes) else ",")
-    return texts.read(file, source.name, delimiter, source.has_header, source.key)
+    table = texts.read(_unpacked(file, is_gzip), source.name, delimiter, source.has_header, source.key)
+    if table.num_columns == 1:
+        texts.refuse_blank_lines(_unpacked(file, is_gzip).read(), table, source.name, source.has_header)
+    return table
+
+
+def _ends_with(file: BinaryIO, ending: bytes) -> bool:
+    file.seek(-len(ending), io.SEEK_END)
+    found = file.read()
+    file.seek(0)
+    return found == ending
+
+
+def _unpacked(file: BinaryIO, is_gzip: bool) -> BinaryIO:
+    """A file of text, from its beginning."""
+    file.seek(0)
+    if not is_gzip:
+        return file
+    content = io.BytesIO(file.read())  # as pyarrow closes what it unpacks
+    stream: BinaryIO = require("pyarrow", "reading CSV", "cli").input_stream(content, compression="gzip")
+    return stream
 
 
 def _of_table(table: Any, source: Source) -> Points:
@@ -166,6 +178,8 @@ def _of_table(table: Any, source: Source) -> Points:
     for name in [*(source.wanted or []), *([source.key] if source.key is not None else [])]:
         if name not in names:
             raise DataError(f"{source.name} has no column {name!r}; it has {listed(names)}")
+    if source.key is not None and source.key in (source.wanted or []):
+        raise ParameterError(f"--columns must leave out the key: {source.key!r} cannot be a column to compare, too")
     if table.num_rows == 0:  # so that no column has a type
         raise DataError(f"{source.name} has columns, but no rows")
     numeric = [field.name for field in table.schema if _is_numeric(field.type)]
@@ -189,13 +203,22 @@ def _is_numeric(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
+def _is_time(kind: Any) -> bool:
+    types = require("pyarrow.types", "reading tables", "cli")
+    return bool(types.is_timestamp(kind) or types.is_duration(kind))
+
+
 def _keys_in(table: Any, source: Source) -> tuple[list[Hashable] | None, bool]:
     if source.key is None:
         return None, False
-    words = table[source.key].to_pylist()
+    where, column = f"{source.name}: column {source.key!r}", table[source.key]
+    if _is_time(column.type) and not column.null_count:
+        zone = "Z" if getattr(column.type, "tz", None) else ""
+        return of_array(column.to_numpy(), where, zone), False
+    words = column.to_pylist()
     missing = [row for row, word in enumerate(words, 1) if word is None or word == ""]
     if missing:
-        raise InvalidKeyError(f"{source.name}: column {source.key!r} has no key in {_rows(missing)}")
+        raise InvalidKeyError(f"{where} has no key in {_rows(missing)}")
     is_text = table.schema.metadata is not None and texts.MARK in table.schema.metadata
     return ([key_of(word) for word in words] if is_text else words), is_text
 

@@ -35,14 +35,15 @@ def read(file: BinaryIO, name: str, delimiter: str, has_header: bool, key: str |
             csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             csv.ConvertOptions(column_types={} if key_column is None else {key_column: lib.string()}),
         )
+        names = table.column_names
     except lib.ArrowInvalid as error:
         raise _explained(str(error), name, has_header) from None
     except (lib.ArrowException, UnicodeDecodeError, OSError) as error:
         raise FileFormatError(f"{name} cannot be read as text: {error}") from None
     if has_header:
-        _refuse_numbers_for_names(table.column_names, name)
+        _refuse_numbers_for_names(names, name)
     else:
-        table = table.rename_columns([str(number) for number in range(1, table.num_columns + 1)])
+        table = table.rename_columns([str(number) for number in range(1, len(names) + 1)])
     return table.replace_schema_metadata({MARK: b""})
 
 
@@ -58,6 +59,16 @@ def refuse_almost_numbers(table: Any, columns: list[str], name: str) -> None:
         are_numbers = _are_numbers(table, column)
         if are_numbers is not None and sum(are_numbers) > _ALMOST * len(are_numbers):
             _refuse(table, column, are_numbers, name)
+
+
+def refuse_blank_lines(content: bytes, table: Any, name: str, has_header: bool) -> None:
+    """Say where a file with a single column has a blank line among its numbers: a value that is missing."""
+    if _are_numbers(table, table.column_names[0]) is not None:
+        return
+    lines = [line.strip() for line in content.strip().splitlines()]
+    if b"" in lines:
+        row = lines.index(b"") + (not has_header)
+        raise DataError(f"{name} has a blank line where row {row} should be: fill it, or remove it")
 
 
 def delimiter_hint(names: list[str]) -> str:
@@ -100,6 +111,12 @@ def _explained(text: str, name: str, has_header: bool) -> FileFormatError:
         row, expected, found = map(int, ragged.groups())
         return FileFormatError(
             f"{name}: row {row - has_header} has {found} values, and the rows before it have {expected}"
+        )
+    wrong = re.search(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to (\w+): (.*)", text)
+    if wrong:
+        column, line, kind, reason = wrong.groups()
+        return FileFormatError(
+            f"{name}: row {int(line) - has_header}, column {int(column) + 1} cannot be read as {kind}: {reason}"
         )
     if "Empty CSV" in text:
         return FileFormatError(f"{name} is empty")
