@@ -44,8 +44,9 @@ def server(caplog):
 
 @pytest.mark.parametrize("table", ["items", "missing"])
 def test_a_wrong_password(server, table, caplog):
-    with pytest.raises(TransientDatabaseError, match="password authentication failed") as caught:
+    with pytest.raises(DatabaseError, match="password authentication failed") as caught:
         follow(server.url(password=WRONG), table, "id", ["x"])
+    assert not isinstance(caught.value, TransientDatabaseError)
     check_secret(caught.value, caplog, WRONG)
 
 

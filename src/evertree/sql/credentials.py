@@ -6,9 +6,8 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import parse_qsl, quote, quote_plus
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
@@ -24,6 +23,10 @@ DRIVERS = {
 
 #: Parts of the names of options in a URL whose values nobody may see.
 _SECRET = ("pass", "pwd", "token", "secret", "key")
+
+#: What the name of a file rarely has or begins with, and what somebody wrote who meant a database with a password.
+_PARTS_OF_ADDRESSES = ("@", "=", "?", "token")
+_BEGINNINGS_OF_ADDRESSES = ("postgres", "duckdb:", "md:")
 
 _EXPECTED = (
     "url must be the URL of a database, such as 'sqlite:///file.db', 'postgresql://user:password@host/name' or "
@@ -59,7 +62,10 @@ def _parsed(url: Any) -> sa.URL:
     if isinstance(url, sa.URL):
         return _with_driver(url)
     if isinstance(url, os.PathLike) or (isinstance(url, str) and url and "://" not in url):
-        return sa.URL.create("sqlite", database=os.fspath(url))
+        name = os.fsdecode(url)
+        if _may_tell(name) and not os.path.exists(name):
+            raise ParameterError(f"{_EXPECTED}; it is neither a URL nor a file that exists")
+        return sa.URL.create("sqlite", database=name)
     if not isinstance(url, str):
         raise ParameterError(f"{_EXPECTED}; it is {type(url).__name__}")
     backend, _, rest = url.partition("://")
@@ -70,7 +76,16 @@ def _parsed(url: Any) -> sa.URL:
         place = sa.make_url(url)
     if place is None:
         raise ParameterError(f"{_EXPECTED}; it cannot be parsed: it must have {_ENCODED}")
+    if backend.startswith("postgres") and place.username is None and "@" in rest.partition("?")[0]:
+        # A slash too many: the password would be part of the name of the database.
+        raise ParameterError(f"{_EXPECTED}; it has an '@' that no user stands before")
     return _with_driver(place)
+
+
+def _may_tell(name: str) -> bool:
+    """Whether what was given for the name of a file may be an address, with a password in it."""
+    has_part = any(part in name.lower() for part in _PARTS_OF_ADDRESSES)
+    return has_part or name.lower().startswith(_BEGINNINGS_OF_ADDRESSES)
 
 
 def _with_driver(place: sa.URL) -> sa.URL:
@@ -89,22 +104,26 @@ def _check_dialect(backend: str, driver: str) -> None:
 
 def _check_file(place: sa.URL) -> None:
     """Refuse a database that is not there before a driver makes an empty one."""
-    name = place.database or ""
-    if place.get_backend_name() == "postgresql" or name.startswith(("file:", "md:")):
+    name, kind = place.database or "", place.get_backend_name()
+    is_elsewhere = kind == "duckdb" and name.startswith("md:")
+    is_uri = kind == "sqlite" and name.startswith("file:") and "uri" in place.query
+    if kind == "postgresql" or is_elsewhere or is_uri:
         return
     if name in ("", ":memory:"):
         raise ParameterError(
             "url must be of a file, because a database in memory is gone with its connection: pass the engine that "
             "keeps it, sqlalchemy.create_engine(url, poolclass=sqlalchemy.pool.StaticPool)"
         )
-    if not Path(name).exists():
-        raise ParameterError(f"url must be of a database that exists; there is no file {name!r}")
+    if not os.path.exists(name):  # unlike Path.exists, never an error that has the name
+        which = "such file" if _may_tell(name) else f"file {name!r}"
+        raise ParameterError(f"url must be of a database that exists; there is no {which}")
 
 
 def shown(place: sa.URL) -> str:
     """A URL without user, password and options."""
     port = f":{place.port}" if place.port else ""
-    return f"{place.get_backend_name()}://{place.host or ''}{port}/{place.database or ''}"
+    name = (place.database or "").partition("?")[0]
+    return f"{place.get_backend_name()}://{place.host or ''}{port}/{name}"
 
 
 def scrubbed(text: str, place: sa.URL) -> str:
@@ -131,6 +150,8 @@ def scrubbed(text: str, place: sa.URL) -> str:
 def _secrets(place: sa.URL) -> Iterator[str]:
     if place.password:
         yield str(place.password)
-    for name, values in place.normalized_query.items():
+    options = [(name, value) for name, values in place.normalized_query.items() for value in values]
+    options += parse_qsl((place.database or "").partition("?")[2])  # which DuckDB takes too
+    for name, value in options:
         if any(part in name.lower() for part in _SECRET):
-            yield from values
+            yield value

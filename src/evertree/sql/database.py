@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from traceback import clear_frames
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.pool import StaticPool
 from sqlalchemy.types import UserDefinedType
 
+from evertree.atomic import Uninterrupted
 from evertree.errors import DatabaseError, TransientDatabaseError
 from evertree.sql.credentials import make_engine, scrubbed, shown
 
@@ -30,6 +33,9 @@ AT_ONCE = 50_000
 
 #: Values of one IN.
 _LISTED_AT_ONCE = 1_000
+
+#: Of SQLite's errors: busy, locked, input or output, full, and a file that cannot be opened.
+_SQLITE_PASSES = {5, 6, 10, 13, 14}
 
 Rows = Mapping[str, Sequence[Any]]
 
@@ -60,6 +66,7 @@ class Database:
         self.engine = make_engine(url)
         self.is_own = not isinstance(url, sa.Engine)
         self.kind = self.engine.dialect.name
+        self._open: sa.Connection | None = None  # in a transaction
 
     def __str__(self) -> str:
         return shown(self.engine.url)
@@ -74,28 +81,71 @@ class Database:
         drivers = getattr(self.engine.dialect.dbapi, "Error", sa.exc.SQLAlchemyError)
         try:
             return work(*args, **kwargs)
-        except (sa.exc.SQLAlchemyError, drivers) as error:
+        except (sa.exc.SQLAlchemyError, drivers, UnicodeError) as error:  # the last for a host that can be none
             failure = self._translated(error)
+        except KeyboardInterrupt as error:
+            # SQLite keeps a connection, and its lock, that was closed while a query, in a traceback, has rows left.
+            clear_frames(error.__traceback__)
+            raise
+        finally:
+            self._abandon()
         # Outside of the block, so that the error does not carry the one that may have the password.
         raise failure
+
+    def _abandon(self) -> None:
+        """Close a connection that Ctrl-C has left in a transaction: it may come just before a block begins."""
+        connection, self._open = self._open, None
+        if connection is not None:
+            with Uninterrupted(), suppress(Exception):
+                connection.invalidate()
+                connection.close()
 
     def _translated(self, error: Exception) -> DatabaseError:
         cause = getattr(error, "orig", None) or error
         text = scrubbed(str(cause).strip() or type(cause).__name__, self.engine.url)
         names = {base.__name__ for base in type(error).__mro__ + type(cause).__mro__}
-        may_pass = bool(names & {"OperationalError", "InterfaceError", "TimeoutError"})
-        return (TransientDatabaseError if may_pass else DatabaseError)(f"{self}: {text}")
+        return (TransientDatabaseError if _may_pass(cause, names) else DatabaseError)(f"{self}: {text}")
 
     @contextmanager
     def transaction(self, is_snapshot: bool = True) -> Iterator[sa.Connection]:
-        """A transaction that is committed at the end; all its statements see the database at one moment."""
-        options = {"isolation_level": "REPEATABLE READ"} if self.kind == "postgresql" and is_snapshot else {}
-        with self.engine.connect().execution_options(**options) as connection, connection.begin():
-            raw = connection.connection.dbapi_connection
-            if self.kind == "sqlite" and raw is not None and not getattr(raw, "in_transaction", False):
-                # Python's driver would begin only with the first write, and then might find that others were faster.
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
+        """A transaction that is committed at the end; all its statements see the database at one moment.
+
+        Ctrl-C comes before it or after it, or ends it: a connection that was left in the middle of something is closed.
+        """
+        connection, transaction = None, None
+        try:
+            with Uninterrupted():
+                connection = self._open = self.engine.connect()
+                if self.kind == "postgresql" and is_snapshot:
+                    connection = connection.execution_options(isolation_level="REPEATABLE READ")
+                transaction = connection.begin()
+                self._begin(connection)
             yield connection
+            with Uninterrupted():
+                transaction.commit()
+        except BaseException as error:
+            with Uninterrupted(), suppress(Exception):
+                if isinstance(error, Exception) or isinstance(self.engine.pool, StaticPool):
+                    if transaction is not None:
+                        transaction.rollback()
+                elif connection is not None:
+                    connection.invalidate()
+            raise
+        finally:
+            if connection is not None:
+                with Uninterrupted():
+                    connection.close()
+                    self._open = None
+
+    def _begin(self, connection: sa.Connection) -> None:
+        """What is said first in a transaction."""
+        raw = connection.connection.dbapi_connection
+        if self.kind == "sqlite" and raw is not None and not getattr(raw, "in_transaction", False):
+            # Python's driver would begin only with the first write, and then might find that others were faster.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        if self.kind == "postgresql":
+            # In other zones two times of the hour that a clock is put back are equal for Python.
+            connection.exec_driver_sql("SET LOCAL TimeZone = 'UTC'")
 
     def column_types(self, connection: sa.Connection, table: str, schema: str | None) -> dict[str, str]:
         """The columns of a table or view with their types, in the words of the database; none where there is none.
@@ -114,7 +164,8 @@ class Database:
         elif self.kind == "duckdb":
             found = connection.execute(sa.text("SELECT name, type FROM pragma_table_info(:name)"), {"name": quoted})
         else:
-            query = sa.text("SELECT name, type FROM pragma_table_info(:name, :schema)")
+            # With columns that are computed, and without those of virtual tables that are hidden.
+            query = sa.text("SELECT name, type FROM pragma_table_xinfo(:name, :schema) WHERE hidden <> 1")
             found = connection.execute(query, {"name": table, "schema": schema or "main"})
         return {name: _affinity(kind) if self.kind == "sqlite" else kind for name, kind in found}
 
@@ -138,7 +189,8 @@ class Database:
         raw: Any = connection.connection.driver_connection
         # By psycopg itself, which can be asked for bytes as they are: SQLAlchemy gets them in hexadecimal digits.
         with raw.cursor(binary=True) as cursor:
-            (found,) = cursor.execute(str(query.compile(self.engine))).fetchone()
+            # With parameters, though there are none: then psycopg takes "%%" for "%".
+            (found,) = cursor.execute(str(query.compile(self.engine)), {}).fetchone()
         return np.frombuffer(found or b"", ">i8").astype(np.int64)
 
     def stream(self, connection: sa.Connection, query: sa.Select[Any], chunk: int) -> Iterator[Sequence[Sequence[Any]]]:
@@ -193,6 +245,19 @@ class Database:
         return list(values)
 
 
+def _may_pass(cause: BaseException, names: set[str]) -> bool:
+    """Whether an error may be gone when the same is tried again."""
+    code = getattr(cause, "sqlite_errorcode", None)
+    if code is not None:
+        return code & 0xFF in _SQLITE_PASSES
+    state = getattr(cause, "sqlstate", None) or ""
+    if state.startswith(("28", "3D", "42")) or "authentication failed" in str(cause):
+        return False
+    if state == "25P03" or "cached plan must not change" in str(cause):
+        return True
+    return bool(names & {"OperationalError", "InterfaceError", "TimeoutError"})
+
+
 def _bound(table: sa.Table, column: str) -> str:
     """A name for the values of a column that no name of a user's column can be."""
     return f"evertree_{list(table.c.keys()).index(column)}"
@@ -216,6 +281,7 @@ def _affinity(declared: str) -> str:
         (("CHAR", "CLOB", "TEXT"), "TEXT"),
         (("BLOB",), "BLOB"),
         (("REAL", "FLOA", "DOUB"), "DOUBLE"),
+        (("ANY",), "BLOB"),  # of a strict table: values as they are
     ):
         if any(word in kind for word in words):
             return affinity

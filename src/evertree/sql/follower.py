@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import sqlalchemy as sa
@@ -155,7 +155,16 @@ class Follower:
 
         Examples
         --------
-        See `Follower`.
+        >>> import sqlite3
+        >>> db = sqlite3.connect("items.db")
+        >>> with db:
+        ...     _ = db.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, x REAL)")
+        ...     _ = db.executemany("INSERT INTO items VALUES (?, ?)", [(1, 0.0), (2, 0.5), (3, 9.0)])
+        >>> follower = et.follow("items.db", "items", key="id", columns=["x"], n_clusters=2)
+        >>> follower.close()
+        >>> follower
+        Follower('items' of sqlite:///items.db): closed
+        >>> db.close()
         """
         self._is_closed = True
         close_all(self._database, self.hierarchy)
@@ -186,7 +195,17 @@ class Follower:
 
         Examples
         --------
-        See `Tick`.
+        >>> import sqlite3
+        >>> db = sqlite3.connect("items.db")
+        >>> with db:
+        ...     _ = db.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, x REAL)")
+        ...     _ = db.executemany("INSERT INTO items VALUES (?, ?)", [(1, 0.0), (2, 0.5), (3, 9.0)])
+        >>> with et.follow("items.db", "items", key="id", columns=["x"], n_clusters=2) as follower:
+        ...     with db:
+        ...         _ = db.execute("INSERT INTO items VALUES (4, 9.5)")
+        ...     follower.poll().inserted
+        1
+        >>> db.close()
         """
         if self._is_closed:
             raise ParameterError("the follower must not be closed; it is: use follow() again")
@@ -240,7 +259,8 @@ class Follower:
             state = tables.read_state(connection, self._token)
             before = self._partitions(connection, state)
             scan = Scan(self._database, self._settings, tables, self._decoder, h, self._known, self._chunk)
-            if full or not self._is_read or state.last_version is None:
+            last_version = tables.last_version(connection)
+            if full or not self._is_read or self._has_gone_back(state.last_version, last_version):
                 self._is_read = False
                 scan.everything(connection)
                 self._is_read = True
@@ -251,7 +271,7 @@ class Follower:
             with scan.clustering():
                 after = {cut.name: cut.partition(h, before[cut.name]) for cut in self._settings.cuts}
                 changes = {name: Change.between(before[name], after[name]) for name in after}
-            state, n_assigned = self._write(connection, state, after, changes)
+            state, n_assigned = self._write(connection, state, last_version, after, changes)
         self._written = _Written(state.tick, after)
         return Tick(
             inserted=scan.inserted,
@@ -265,6 +285,11 @@ class Follower:
             seconds_clustering=scan.seconds_clustering,
             report=report,
         )
+
+    @staticmethod
+    def _has_gone_back(last: Any, now: Any) -> bool:
+        """Whether versions say nothing about what is new: there are none, or the largest is smaller than it was."""
+        return last is None or now is None or bool(now < last)
 
     def _refine(self, scan: Scan) -> Report:
         with scan.clustering():
@@ -292,13 +317,17 @@ class Follower:
         return self._written.partitions
 
     def _write(
-        self, connection: sa.Connection, state: State, after: dict[str, Partition], changes: dict[str, Change]
+        self,
+        connection: sa.Connection,
+        state: State,
+        last_version: Any,
+        after: dict[str, Partition],
+        changes: dict[str, Change],
     ) -> tuple[State, int]:
         """Write what has changed; return how far the tables are now, and how many assignments that were."""
         first = next(iter(after))
         gone = changes[first].gone
         positions = np.unique(np.concatenate([change.changed for change in changes.values()]))
-        last_version = self._tables.last_version(connection)
         if not gone and not positions.size and last_version == state.last_version:
             return state, 0
         labels = {name: partition.labels[positions].tolist() for name, partition in after.items()}

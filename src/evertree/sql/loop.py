@@ -75,7 +75,7 @@ class Loop:
                         self._on_tick(tick)
                     self._wait(self._interval, self._listener)
             except KeyboardInterrupt:
-                logger.info("stopped in the middle of a poll, which has written nothing")
+                logger.info("stopped at once")
             finally:
                 if self._listener is not None:
                     self._listener.close()
@@ -135,11 +135,16 @@ class Listener:
         from psycopg import sql
 
         pooled = self._database.engine.raw_connection()
-        self._connection = pooled.driver_connection
+        connection: Any = pooled.driver_connection
         pooled.detach()  # it is not for others to use
-        self._connection.rollback()
-        self._connection.autocommit = True
-        self._connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+        try:
+            connection.rollback()
+            connection.autocommit = True
+            connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
 
     def has_message(self, seconds: float) -> bool:
         """Wait so long for a message; take all that are there."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import numbers
+import reprlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from types import NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import DataError, DimensionError, DuplicateKeyError, NotNumericError, listed
+from evertree.errors import DataError, DimensionError, DuplicateKeyError, InvalidKeyError, listed
 from evertree.metrics import largest_value
 from evertree.sql.settings import Settings
-from evertree.sql.vectors import as_vectors
+from evertree.sql.vectors import as_vectors, no_vectors
 
 #: Types of columns that float32 holds without loss, as PostgreSQL, pgvector and DuckDB name them.
 _SINGLE = ("real", "vector", "halfvec", "float")
@@ -31,11 +33,14 @@ class Batch:
     points : array of shape (n, n_columns), or list of objects
     left_out : list
         The keys of the other rows: a value is missing, not finite, or no number.
+    complaint : str, optional
+        Where no row is a point, and some have values that are no numbers: what an error would say of them.
     """
 
     keys: list[Hashable]
     points: Any
     left_out: list[Hashable]
+    complaint: str | None = None
 
 
 class Decoder:
@@ -50,14 +55,14 @@ class Decoder:
         self._dtype = settings.dtype or np.dtype(np.float32 if is_single else np.float64)
 
     def decode(self, rows: Sequence[Sequence[Any]], n_columns: int | None) -> Batch:
-        """A batch; `n_columns` is the length of vectors that is right, where that is known."""
+        """A batch; `n_columns` is the length of vectors that is right, by default the one that most of them have."""
         columns = list(zip(*rows, strict=True))
         if not columns:
             return Batch([], [], [])
         keys = list(columns[0])
         values = columns[1:]
-        if None in keys:
-            has_key = [key is not None for key in keys]
+        has_key = [key is not None for key in keys]
+        if not all(has_key):
             return self.decode([row for row, is_there in zip(rows, has_key, strict=True) if is_there], n_columns)
         self._check_different(keys)
         if self._settings.holds_objects:
@@ -66,6 +71,8 @@ class Decoder:
         usable = self._usable(points)
         if usable.all():
             return Batch(keys, points, [])
+        if not usable.any():
+            return Batch([], points[:0], keys, self._complaint(values))
         good, bad = np.flatnonzero(usable).tolist(), np.flatnonzero(~usable).tolist()
         return Batch([keys[i] for i in good], points[usable], [keys[i] for i in bad])
 
@@ -75,16 +82,33 @@ class Decoder:
         elif self._settings.vector is not None:
             points = as_vectors(values[0], self._settings.vector, n_columns, self._settings.dtype)
         else:
-            named = zip(self._settings.columns, values, strict=True)
-            points = np.column_stack([_as_numbers(name, column) for name, column in named])
+            points = np.column_stack([_as_numbers(column) for column in values])
         with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is left out
             return np.ascontiguousarray(points, self._dtype)
+
+    def _complaint(self, values: Sequence[Sequence[Any]]) -> str | None:
+        """What is wrong with the first values that are there and are no numbers, if any are."""
+        name = self._settings.vector
+        if self._is_packed:
+            return None
+        if name is not None:
+            wrong = no_vectors(values[0], self._settings.dtype)
+            told = f"vector must be a column of arrays, or of texts like '[1,2,3]'; {name!r} has values such as "
+            return f"{told}{reprlib.repr(wrong[0])}" if wrong else None
+        for name, column in zip(self._settings.columns, values, strict=True):
+            wrong = [value for value in column if not isinstance(value, (Decimal, numbers.Real, NoneType))]
+            if wrong:
+                return (
+                    f"columns must hold numbers; {name!r} has values such as {reprlib.repr(wrong[0])}: leave it out, "
+                    "or make a number of it in a view"
+                )
+        return None
 
     def _usable(self, points: NDArray[Any]) -> NDArray[np.bool_]:
         """Which points the metric can compare."""
         usable = (np.abs(points) <= largest_value(self._dtype)).all(axis=1)  # NaN is not
         vectors = self._scheme.vectors
-        if vectors is None:
+        if vectors is None or not usable.any():
             return usable
         try:
             vectors.coordinates(points[usable])
@@ -99,7 +123,15 @@ class Decoder:
         return usable
 
     def _check_different(self, keys: list[Hashable]) -> None:
-        if len(set(keys)) < len(keys):
+        try:
+            n_different = len(set(keys))
+        except TypeError:
+            wrong = next(key for key in keys if not _is_hashable(key))
+            raise InvalidKeyError(
+                f"key must be a column of values that can be told apart, such as numbers or texts; "
+                f"{self._settings.key!r} of the table {self._settings.table!r} has {reprlib.repr(wrong)}"
+            ) from None
+        if n_different < len(keys):
             seen: set[Hashable] = set()
             self.refuse_twice([key for key in keys if key in seen or seen.add(key)])  # type: ignore[func-returns-value]
 
@@ -129,16 +161,32 @@ def _unpacked(values: Sequence[bytes | None], n_columns: int) -> NDArray[np.floa
     return np.frombuffer(packed, ">f8").reshape(len(values), n_columns)
 
 
-def _as_numbers(name: str, column: Sequence[Any]) -> NDArray[np.float64]:
+def _as_numbers(column: Sequence[Any]) -> NDArray[np.float64]:
     """A column of numbers, with NaN for what is none."""
-    array = np.array(column)
-    if array.dtype.kind in "fiub":
+    try:
+        array = np.array(column)
+    except ValueError:  # lists of several lengths
+        array = np.empty(0, np.object_)
+    if array.dtype.kind in "fiub" and array.ndim == 1:
         return array.astype(np.float64, copy=False)
-    given = [value for value in column if value is not None]
-    if given and not any(isinstance(value, (numbers.Real, Decimal)) for value in given):
-        raise NotNumericError(
-            f"columns must hold numbers; {name!r} has values such as {given[0]!r}: leave it out, or make a number of "
-            "it in a view"
-        )
-    is_number = [isinstance(value, (numbers.Real, Decimal)) for value in column]
-    return np.array([value if is_ok else np.nan for value, is_ok in zip(column, is_number, strict=True)], np.float64)
+    numeric = [value if isinstance(value, (Decimal, numbers.Real)) else np.nan for value in column]
+    try:
+        return np.array(numeric, np.float64)
+    except (OverflowError, ValueError):
+        return np.array([_as_number(value) for value in numeric])
+
+
+def _as_number(value: Any) -> float:
+    """A number as a float, NaN where it is too large, or a signaling NaN."""
+    try:
+        return float(value)
+    except (OverflowError, ValueError):
+        return np.nan
+
+
+def _is_hashable(key: Any) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True

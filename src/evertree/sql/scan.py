@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from evertree.errors import listed
+from evertree.errors import DimensionError, NotNumericError, listed
 from evertree.hierarchy import Hierarchy
 from evertree.sql.database import Database
 from evertree.sql.rows import Batch, Decoder
@@ -91,12 +91,8 @@ class Scan:
         self._chunk = chunk
         self.inserted = self.updated = self.removed = 0
         self.skipped: list[Hashable] = []
+        self._complaint: str | None = None
         self.seconds_clustering = 0.0
-
-    @property
-    def n_changes(self) -> int:
-        """How many points came, changed or left."""
-        return self.inserted + self.updated + self.removed
 
     def everything(self, connection: sa.Connection) -> None:
         """Compare the whole table with the tree."""
@@ -112,11 +108,12 @@ class Scan:
 
         self._read(connection, sa.select(*self._tables.columns), was_out, check)
         self._remove([key for key in unseen if key in self._h])
+        if self._complaint is not None and len(self._h) == 0:
+            raise NotNumericError(self._complaint)
 
     def since(self, connection: sa.Connection, last: Any) -> None:
         """Compare the rows from a version on with the tree. Those that are gone are not among them: see `find_gone`."""
-        version = self._tables.version
-        query = sa.select(*self._tables.columns).where(sa.or_(version >= last, version.is_(None)))
+        query = sa.select(*self._tables.columns).where(self._tables.from_version(last))
         self._read(connection, query, self._known.left_out)
 
     def find_gone(self, connection: sa.Connection) -> Gone:
@@ -166,9 +163,24 @@ class Scan:
         """Apply the rows of a query."""
         for rows in self._database.stream(connection, query, self._chunk):
             batch = self._decoder.decode(rows, self._h._live.n_columns)
+            self._complaint = self._complaint or batch.complaint
+            if not batch.keys:
+                self._refuse_other_lengths(rows)
             check(batch)
             self._leave_out(batch.left_out, known_out)
             self._apply(batch)
+
+    def _refuse_other_lengths(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Vectors that all have become longer or shorter are no mistake in a few rows."""
+        known = self._h._live.n_columns
+        if known is None or self._settings.vector is None or 2 * len(rows) < len(self._h):
+            return
+        batch = self._decoder.decode(rows, None)
+        if batch.keys:
+            raise DimensionError(
+                f"vector must have {known} numbers, as the tree has; {self._settings.vector!r} has "
+                f"{batch.points.shape[1]} now: begin anew with reset=True, and another store where there is one"
+            )
 
     def _leave_out(self, keys: list[Hashable], known_out: set[Hashable]) -> None:
         new = [key for key in keys if key not in known_out]
@@ -217,8 +229,10 @@ class Scan:
     def clustering(self) -> Iterator[None]:
         """A block of work on the tree, whose time is counted."""
         start = time.perf_counter()
-        yield
-        self.seconds_clustering += time.perf_counter() - start
+        try:
+            yield
+        finally:
+            self.seconds_clustering += time.perf_counter() - start
 
 
 def _at(batch: Batch, positions: NDArray[np.intp]) -> tuple[list[Hashable], Any]:

@@ -30,8 +30,16 @@ class Cut:
         """The clusters of now, with the ids of before."""
         if len(h) == 0:
             return Partition.of([], [], follow=before)
-        n_clusters = None if self.n_clusters is None else min(self.n_clusters, len(h))
-        return h.partition(n_clusters, self.height, self.min_cluster_size, follow=before)
+        return h.partition(self._n_clusters(h), self.height, self.min_cluster_size, follow=before)
+
+    def _n_clusters(self, h: Hierarchy) -> int | None:
+        """As many as are asked for and there can be; None is all that are large enough."""
+        if self.n_clusters is None:
+            return None
+        if self.min_cluster_size is None:
+            return min(self.n_clusters, len(h))
+        n_large = int(h.cut(min_cluster_size=self.min_cluster_size).max()) + 1
+        return self.n_clusters if self.n_clusters < n_large else None
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 import sqlalchemy as sa
 
-from evertree.errors import ParameterError, listed
+from evertree.errors import DatabaseError, ParameterError, listed
 from evertree.hierarchy import Hierarchy
 from evertree.inputs import as_count, as_seconds
 from evertree.sql.database import Database
@@ -110,8 +111,8 @@ def follow(
     One follower at a time writes the tables: a new one takes over, and the one before gets a `ReplacedError`.
 
     Versions must grow from commit to commit. With a time or a sequence, a slow transaction may commit rows with a
-    version that has passed: new rows are found even so, by their number; for changed ones use ``poll(full=True)`` now
-    and then.
+    version that has passed: new rows are found even so if the number of rows has changed; for changed ones, and for one
+    that came when another left, use ``poll(full=True)`` now and then, or ``run(full_every=...)``.
 
     With SQLite others wait while a poll is under way. Give them a timeout of some seconds, more for the first poll.
 
@@ -157,17 +158,33 @@ def follow(
     if store is not None:
         h = _opened(store, h)
     try:
-        tables, decoder = database.call(_prepare, database, settings, token, reset)
+        tables, decoder, before = database.call(_prepare, database, settings, token, reset)
         follower = Follower(database, settings, tables, decoder, h, budget, n_rows, token)
-        follower.poll()
+        try:
+            follower.poll()
+        except BaseException:
+            if before is not None:
+                _give_back(database, tables, token, before)
+            raise
     except BaseException:
         close_all(database, h)
         raise
     return follower
 
 
-def _prepare(database: Database, settings: Settings, token: str, reset: bool) -> tuple[Tables, Decoder]:
-    """Look at the table, and make those that are written, or take them over."""
+def _give_back(database: Database, tables: Tables, token: str, before: str) -> None:
+    """Let the follower that wrote the tables before go on, as far as that is possible."""
+    with suppress(DatabaseError):
+
+        def give_back() -> None:
+            with database.transaction(is_snapshot=False) as connection:
+                tables.take_over(connection, token, before)
+
+        database.call(give_back)
+
+
+def _prepare(database: Database, settings: Settings, token: str, reset: bool) -> tuple[Tables, Decoder, str | None]:
+    """Look at the table, and make those that are written, or take them over from a follower, whose token it returns."""
     # Not one snapshot: it waits for the poll of another follower that may be under way.
     with database.transaction(is_snapshot=False) as connection:
         types = database.column_types(connection, settings.table, settings.schema)
@@ -185,8 +202,8 @@ def _prepare(database: Database, settings: Settings, token: str, reset: bool) ->
                     f"{listed(unknown)}"
                 )
         tables = Tables(database, settings, types)
-        tables.prepare(connection, token, reset)
-    return tables, Decoder(settings, types, tables.is_packed)
+        before = tables.prepare(connection, token, reset)
+    return tables, Decoder(settings, types, tables.is_packed), before
 
 
 def _opened(store: str | os.PathLike[str], like: Hierarchy) -> Hierarchy:

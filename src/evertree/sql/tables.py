@@ -59,6 +59,7 @@ class Tables:
     def __init__(self, database: Database, settings: Settings, types: Mapping[str, str]) -> None:
         self._database = database
         self._settings = settings
+        self._types = types
         self._metadata = sa.MetaData(schema=None if settings.schema is None else _quoted(settings.schema))
         names = [_quoted(f"{settings.prefix}{name}") for name in ("assignment", "events", "state")]
         self._check_names(names)
@@ -91,9 +92,9 @@ class Tables:
                 f"prefix must be so short that names have at most {longest} bytes; it makes {listed(too_long)}"
             )
 
-    def prepare(self, connection: sa.Connection, token: str, reset: bool) -> None:
-        """Make the tables, or take over those that are there."""
-        if reset:
+    def prepare(self, connection: sa.Connection, token: str, reset: bool) -> str | None:
+        """Make the tables, or take over those that are there; return the token of the follower before."""
+        if reset or self._is_unused(connection):
             self._metadata.drop_all(connection)
         inspector = sa.inspect(connection)
         tables = self._metadata.sorted_tables
@@ -103,14 +104,28 @@ class Tables:
             start = {"format": FORMAT, "tick": 0, "next_event": 0, "next_ids": "{}", "last_version": None}
             row = {**start, "settings": self._settings.as_json(), "follower": token, "at": _now()}
             connection.execute(sa.insert(self.state), row)
-            return
+            return None
         if len(there) < len(tables):
             raise ParameterError(
                 f"prefix must be that of a follower's three tables, or of none; {self._settings.prefix!r} has only "
                 f"{listed(there)}: choose another prefix, or pass reset=True, which drops what is there"
             )
         self._check_stored(connection)
+        before = connection.scalar(sa.select(self.state.c.follower))
         connection.execute(sa.update(self.state).values(follower=token))
+        return before
+
+    def _is_unused(self, connection: sa.Connection) -> bool:
+        """Whether the tables are those of a follower whose first look has failed."""
+        inspector = sa.inspect(connection)
+        if not all(inspector.has_table(table.name, self._settings.schema) for table in self._metadata.sorted_tables):
+            return False
+        return connection.scalar(sa.select(self.state.c.tick)) == 0
+
+    def take_over(self, connection: sa.Connection, token: str, before: str) -> None:
+        """Give the tables back to the follower that had them before another, which has failed."""
+        mine = sa.update(self.state).where(self.state.c.follower == token)
+        connection.execute(mine.values(follower=before))
 
     def _check_stored(self, connection: sa.Connection) -> None:
         stored, settings = connection.execute(sa.select(self.state.c.format, self.state.c.settings)).one()
@@ -120,6 +135,13 @@ class Tables:
                 f"{stored}; this one knows {FORMAT}: upgrade it, or choose another prefix"
             )
         self._settings.check_stored(settings)
+        name = self._settings.key
+        kind = self._database.column_types(connection, self.assignment.name, self._settings.schema)[name]
+        if kind != self._types[name]:
+            raise ParameterError(
+                f"key must be of the type that it had when {self.assignment.name!r} was made, {kind}; {name!r} is "
+                f"{self._types[name]} now: change it there too, and in the events, or pass reset=True, which drops them"
+            )
 
     def read_state(self, connection: sa.Connection, token: str) -> State:
         """How far the tables are; an error if another follower writes them."""
@@ -186,6 +208,14 @@ class Tables:
                     self._database.insert(connection, self.events, rows)
                 number += count
         return number
+
+    def from_version(self, last: Any) -> sa.ColumnElement[bool]:
+        """Which rows have a version from `last` on, or none."""
+        bound: Any = sa.literal(last)
+        if self._database.kind != "sqlite" and self._settings.version is not None:
+            # Of the column's own type: a real that has become a Python number is another number.
+            bound = sa.cast(bound, Verbatim(self._types[self._settings.version]))
+        return sa.or_(self.version >= bound, self.version.is_(None))
 
     def unassigned(self) -> sa.Select[Any]:
         """The rows of the user's table that have no assignment."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import NotNumericError, ParameterError
+from evertree.errors import ParameterError
+
+_BYTES = (bytes, bytearray, memoryview)
 
 
 def as_vectors(
@@ -19,62 +22,75 @@ def as_vectors(
 
     Where that is not known yet, it is the length that most of the values have.
     """
-    if any(isinstance(value, (bytes, bytearray, memoryview)) for value in values[:1]):
-        values = [_from_bytes(value, column, dtype) for value in values]
-    elif any(isinstance(value, str) for value in values):
-        values = _from_text(values)
-    try:
-        table = np.array(values, np.float64)
-    except (TypeError, ValueError):
-        table = np.empty(0)
-    if table.ndim == 2 and table.shape[1] == (n_columns or table.shape[1]) and table.shape[1]:
-        return table
-    return _row_by_row(values, column, n_columns)
-
-
-def _from_text(values: Sequence[Any]) -> Sequence[Any]:
-    """Lists from their texts, None where one is none."""
-    try:
-        parsed: list[Any] = json.loads(f"[{','.join(values)}]")
-        if len(parsed) == len(values):
-            return parsed
-    except (TypeError, ValueError):
-        pass
-    return [_parsed(value) for value in values]
-
-
-def _parsed(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
-
-
-def _from_bytes(value: Any, column: str, dtype: np.dtype[Any] | None) -> Any:
-    if not isinstance(value, (bytes, bytearray, memoryview)):
-        return value
-    if dtype is None:
+    first = next((value for value in values if value is not None), None)
+    if isinstance(first, _BYTES) and dtype is None:
         raise ParameterError(
             f"dtype must be 'float32' or 'float64', because the column {column!r} has bytes, which do not say; it is "
             "None"
         )
-    width = dtype.itemsize
-    return np.frombuffer(value, dtype.newbyteorder("<")) if len(value) % width == 0 else None
+    values = _decoded(values, dtype)
+    try:
+        with np.errstate(invalid="ignore"):  # bytes may be any NaN
+            table = np.array(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        table = np.empty(0)
+    if table.ndim == 2 and table.shape[1] == (n_columns or table.shape[1]) and table.shape[1]:
+        return table
+    return _row_by_row(values, n_columns)
 
 
-def _row_by_row(values: Sequence[Any], column: str, n_columns: int | None) -> NDArray[np.float64]:
+def no_vectors(values: Sequence[Any], dtype: np.dtype[Any] | None) -> list[Any]:
+    """Those of the values that are there, and are no vectors of any length."""
+    decoded = _decoded(values, dtype)
+    return [value for value, vector in zip(values, decoded, strict=True) if value is not None and _one(vector) is None]
+
+
+def _decoded(values: Sequence[Any], dtype: np.dtype[Any] | None) -> Sequence[Any]:
+    """Texts and bytes as lists and arrays, None where that cannot be, and anything else as it is."""
+    if any(isinstance(value, _BYTES) for value in values):
+        values = [_from_bytes(value, dtype) for value in values]
+    if any(isinstance(value, str) for value in values):
+        values = _from_texts(values)
+    return values
+
+
+def _from_texts(values: Sequence[Any]) -> Sequence[Any]:
+    # In one go, which is faster, if no text can end in the middle of another.
+    if all(isinstance(value, str) and _is_one_list(value) for value in values):
+        try:
+            parsed: list[Any] = json.loads(f"[{','.join(values)}]")
+        except ValueError:
+            parsed = []
+        if len(parsed) == len(values):
+            return parsed
+    return [_from_text(value) if isinstance(value, str) else value for value in values]
+
+
+def _from_text(text: str) -> Any:
+    try:
+        return json.loads(text) if _is_one_list(text) else None
+    except ValueError:
+        return None
+
+
+def _is_one_list(text: str) -> bool:
+    """Whether a text has brackets around it, and nowhere else."""
+    stripped = text.strip()
+    return stripped.startswith("[") and stripped.endswith("]") and text.count("[") == text.count("]") == 1
+
+
+def _from_bytes(value: Any, dtype: np.dtype[Any] | None) -> Any:
+    if not isinstance(value, _BYTES):
+        return value
+    if dtype is None or len(value) % dtype.itemsize:
+        return None
+    return np.frombuffer(value, dtype.newbyteorder("<"))
+
+
+def _row_by_row(values: Sequence[Any], n_columns: int | None) -> NDArray[np.float64]:
     """Some of the values are no vectors, or not all have the same length."""
     vectors = [_one(value) for value in values]
-    found = [vector for vector in vectors if vector is not None]
-    given = [value for value in values if value is not None]
-    if given and not found:
-        raise NotNumericError(
-            f"vector must be a column of arrays, or of texts like '[1,2,3]'; {column!r} has values such as {given[0]!r}"
-        )
-    lengths = [vector.size for vector in found]
-    width = n_columns or (max(sorted(set(lengths)), key=lengths.count) if lengths else 1)
+    width = n_columns or _most_common([vector.size for vector in vectors if vector is not None])
     table = np.full((len(values), width), np.nan)
     for row, vector in zip(table, vectors, strict=True):
         if vector is not None and vector.size == width:
@@ -82,12 +98,19 @@ def _row_by_row(values: Sequence[Any], column: str, n_columns: int | None) -> ND
     return table
 
 
+def _most_common(lengths: Sequence[int]) -> int:
+    """The length that most have, of several the shortest, 1 of none."""
+    counts = Counter(lengths)
+    return min(counts, key=lambda length: (-counts[length], length), default=1)
+
+
 def _one(value: Any) -> NDArray[np.float64] | None:
     """One vector, None for anything else."""
-    if value is None or isinstance(value, (str, bytes)):
+    if value is None or isinstance(value, (str, *_BYTES)):
         return None
     try:
-        vector = np.array(value, np.float64)
-    except (TypeError, ValueError):
+        with np.errstate(invalid="ignore"):
+            vector = np.array(value, np.float64)
+    except (TypeError, ValueError, OverflowError):
         return None
     return vector if vector.ndim == 1 and vector.size else None
