@@ -178,3 +178,11 @@ def test_a_listener_that_could_not_listen_tries_again(tmp_path, monkeypatch):
         source.execute("NOTIFY news")
         assert listener.has_message(5.0)
         listener.close()
+
+
+def test_times_with_a_zone_in_duckdb(tmp_path):
+    source = Source("duckdb", tmp_path, "id TIMESTAMPTZ PRIMARY KEY, x DOUBLE, y DOUBLE, version TIMESTAMPTZ")
+    source.execute("INSERT INTO items VALUES ('2024-10-27 00:30+00', 1, 1, '2024-01-01 00:00+00')")
+    with source.follow(version="version") as follower:
+        source.execute("INSERT INTO items VALUES ('2024-10-28 00:30+00', 2, 2, '2024-01-02 00:00+00')")
+        assert follower.poll().inserted == 1

@@ -69,11 +69,19 @@ def follow(
     listen: Annotated[
         str | None, typer.Option(metavar="CHANNEL", help="PostgreSQL: look at once after a NOTIFY on this channel.")
     ] = None,
+    full_every: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="How often to compare all rows, where there is a --version."),
+    ] = None,
     seconds: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, help="How long to refine the tree after each look.")
     ] = 0.1,
     store: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the tree in this file: the next start is faster.")
+    ] = None,
+    schema: Annotated[str | None, typer.Option(help="The schema of the table, and of those that are written.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="float32 or float64: what the bytes of a --vector are.")
     ] = None,
     prefix: Annotated[
         str | None, typer.Option(help="How the names of the tables begin that are written; evertree_TABLE_ by default.")
@@ -116,6 +124,8 @@ def follow(
             height=height or (),
             min_cluster_size=min_cluster_size,
             store=store,
+            schema=schema,
+            dtype=dtype,
             prefix=prefix,
             reset=reset,
             seconds=seconds,
@@ -126,7 +136,7 @@ def follow(
             voice.started(follower.last, len(follower.hierarchy))
             if once:
                 return
-            follower.run(interval, listen, lambda tick: voice.tick(tick, len(follower.hierarchy)), stop)
+            follower.run(interval, listen, lambda tick: voice.tick(tick, len(follower.hierarchy)), stop, full_every)
     if not stop.is_set():
         raise typer.Exit(INTERRUPTED)
 

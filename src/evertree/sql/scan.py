@@ -173,7 +173,7 @@ class Scan:
     def _refuse_other_lengths(self, rows: Sequence[Sequence[Any]]) -> None:
         """Vectors that all have become longer or shorter are no mistake in a few rows."""
         known = self._h._live.n_columns
-        if known is None or self._settings.vector is None or 2 * len(rows) < len(self._h):
+        if known is None or self._settings.vector is None or 2 * len(rows) < min(len(self._h), self._chunk):
             return
         batch = self._decoder.decode(rows, None)
         if batch.keys:
