@@ -89,7 +89,7 @@ def test_ten_clusters_by_default():
 def _two_looks(monkeypatch):
     """The table changes between two looks; a third finds nothing new, and SIGTERM ends the fourth."""
 
-    def loop(self, interval, listen, on_tick, stop):
+    def loop(self, interval, listen, on_tick, stop, full_every):
         assert interval == 0.5
         execute("DELETE FROM items WHERE id = 3")
         execute("UPDATE items SET x = x + 10, y = y + 10 WHERE id = 0")

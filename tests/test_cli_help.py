@@ -63,7 +63,7 @@ def _light(monkeypatch):
     from evertree.cli import compiling
     from evertree.reproduce import command
 
-    def follow(self, interval, listen, on_tick, stop):
+    def follow(self, interval, listen, on_tick, stop, full_every):
         on_tick(self.poll())
         stop.set()
 

@@ -502,6 +502,7 @@ def test_a_reader_notices_another_file_by_the_same_name(path, tmp_path, n_edits,
     reader.validate()
 
 
+@pytest.mark.slow
 def test_a_change_of_linkage_in_a_progress_callback(rng, path, monkeypatch):
     monkeypatch.setattr("evertree.refinement._PROGRESS_EVERY", 0.0)
     h = et.open(path, start=et.Hierarchy.random(rng.normal(size=(300, 3)), "average", seed=1))

@@ -138,6 +138,7 @@ def sound(tmp_path, monkeypatch):
     return path, expected
 
 
+@pytest.mark.slow
 def test_damage_is_noticed_and_the_file_kept(rng, sound):
     path, expected = sound
     content = path.read_bytes()

@@ -178,7 +178,7 @@ def _give_back(database: Database, tables: Tables, token: str, before: str) -> N
 
         def give_back() -> None:
             with database.transaction(is_snapshot=False) as connection:
-                tables.take_over(connection, token, before)
+                tables.give_back(connection, token, before)
 
         database.call(give_back)
 

@@ -122,7 +122,7 @@ class Tables:
             return False
         return connection.scalar(sa.select(self.state.c.tick)) == 0
 
-    def take_over(self, connection: sa.Connection, token: str, before: str) -> None:
+    def give_back(self, connection: sa.Connection, token: str, before: str) -> None:
         """Give the tables back to the follower that had them before another, which has failed."""
         mine = sa.update(self.state).where(self.state.c.follower == token)
         connection.execute(mine.values(follower=before))
