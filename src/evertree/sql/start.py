@@ -164,7 +164,8 @@ def follow(
             follower.poll()
         except BaseException:
             if before is not None:
-                _give_back(database, tables, token, before)
+                with suppress(DatabaseError):  # as far as that is possible
+                    database.call(_give_back, database, tables, token, before)
             raise
     except BaseException:
         close_all(database, h)
@@ -173,14 +174,9 @@ def follow(
 
 
 def _give_back(database: Database, tables: Tables, token: str, before: str) -> None:
-    """Let the follower that wrote the tables before go on, as far as that is possible."""
-    with suppress(DatabaseError):
-
-        def give_back() -> None:
-            with database.transaction(is_snapshot=False) as connection:
-                tables.give_back(connection, token, before)
-
-        database.call(give_back)
+    """Let the follower that wrote the tables before go on."""
+    with database.transaction(is_snapshot=False) as connection:
+        tables.give_back(connection, token, before)
 
 
 def _prepare(database: Database, settings: Settings, token: str, reset: bool) -> tuple[Tables, Decoder, str | None]:

@@ -94,11 +94,14 @@ class Tables:
 
     def prepare(self, connection: sa.Connection, token: str, reset: bool) -> str | None:
         """Make the tables, or take over those that are there; return the token of the follower before."""
-        if reset or self._is_unused(connection):
-            self._metadata.drop_all(connection)
         inspector = sa.inspect(connection)
         tables = self._metadata.sorted_tables
         there = [table.name for table in tables if inspector.has_table(table.name, self._settings.schema)]
+        # Tick 0: of a follower whose first look has failed.
+        is_unused = len(there) == len(tables) and connection.scalar(sa.select(self.state.c.tick)) == 0
+        if reset or is_unused:
+            self._metadata.drop_all(connection)
+            there = []
         if not there:
             self._metadata.create_all(connection, checkfirst=False)
             start = {"format": FORMAT, "tick": 0, "next_event": 0, "next_ids": "{}", "last_version": None}
@@ -114,13 +117,6 @@ class Tables:
         before = connection.scalar(sa.select(self.state.c.follower))
         connection.execute(sa.update(self.state).values(follower=token))
         return before
-
-    def _is_unused(self, connection: sa.Connection) -> bool:
-        """Whether the tables are those of a follower whose first look has failed."""
-        inspector = sa.inspect(connection)
-        if not all(inspector.has_table(table.name, self._settings.schema) for table in self._metadata.sorted_tables):
-            return False
-        return connection.scalar(sa.select(self.state.c.tick)) == 0
 
     def give_back(self, connection: sa.Connection, token: str, before: str) -> None:
         """Give the tables back to the follower that had them before another, which has failed."""

@@ -295,8 +295,8 @@ def _checked_largest(total_weight: float, largest: float, n_columns: int) -> flo
 
 
 def plain(array: NDArray[Any]) -> NDArray[Any]:
-    """An array of the layout that kernels are compiled for: an array that may only be read counts as another."""
-    return array if array.flags.writeable else array.copy()
+    """An array of the one layout that kernels are compiled for: not one to be read only, nor every other of another."""
+    return array if array.flags.carray else array.copy()
 
 
 def permute(matrix: NDArray[Any], place: NDArray[np.int32]) -> None:
