@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from evertree import refinement, saving
+from evertree.anomalies import HierarchyAnomalies
 from evertree.atomic import Uninterrupted, one_at_a_time
 from evertree.cutting import HierarchyCuts
 from evertree.errors import DimensionError, ParameterError
@@ -17,7 +18,6 @@ from evertree.exports import HierarchyExports
 from evertree.incoming import Progress, receive, receive_again, receive_changed
 from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_weights, as_whole_number, as_width
 from evertree.keys import KeyTable
-from evertree.locating import HierarchyLocator
 from evertree.refinement import Report
 from evertree.scheme import DISSIMILARITIES, Scheme
 from evertree.starts import HierarchyStarts
@@ -25,7 +25,7 @@ from evertree.tree import Aim, LiveTree, new_tree
 from evertree.workings import NONE, checked_progress
 
 
-class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyLocator, HierarchyExports):
+class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyAnomalies, HierarchyExports):
     """A hierarchical clustering (a dendrogram) of points that come, go and change.
 
     The tree is valid at every moment. An edit costs microseconds, where a batch method would start again, and `refine`

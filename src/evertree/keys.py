@@ -65,6 +65,10 @@ class KeyTable:
             return [self._key_of[leaf] for leaf in leaves.tolist()]
         return births.tolist()  # a numbered key is the insertion number
 
+    def next_births(self, count: int) -> NDArray[np.int64]:
+        """The insertion numbers of the next `count` points."""
+        return np.arange(self.next_birth, self.next_birth + count)
+
     def leaves_of(self, keys: Sequence[Hashable]) -> NDArray[np.int32]:
         """The leaves of some keys, all of which must be live."""
         if self._leaf_of is None and self._n_slots and all(type(key) is int and 0 <= key < 2**63 for key in keys):

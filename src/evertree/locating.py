@@ -92,13 +92,9 @@ class HierarchyLocator(HierarchyReader):
         if reject_above is not None:
             reject_above = as_height("reject_above", reject_above)
         leaves, keys = self._keys.leaves(), self.keys()
-        live = self._live.copy()  # in which the new leaves get rows, but never hang
-        incoming = receive_alone(live.scheme, X, live, leaves)
-        count, weights = len(incoming), np.ones(len(incoming))
-        live.check_range(incoming, weights)
-        live.reserve(count)
-        births = np.arange(self._keys.next_birth, self._keys.next_birth + count)
-        new = live.add_leaves(incoming, weights, births, leaves)
+        incoming = receive_alone(self._live.scheme, X, self._live, leaves)
+        self._live.check_range(incoming, np.ones(len(incoming)))
+        live, new = self._live.with_guests(incoming, self._keys.next_births(len(incoming)), leaves)
         places, values = live.find_places(new)
         nearest, distances = live.nearest(new, leaves)
         top = float(views.find_merges(live).height[live.root])

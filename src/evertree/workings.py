@@ -100,7 +100,7 @@ class HierarchyWorkings(HierarchyVerdicts):
             self._keys.reserve(count)
             with self._recorded("insert", chosen, incoming, weights) as edit:
                 others = self._keys.leaves() if live.needs_order else NONE
-                leaves = live.add_leaves(incoming, weights, self._next_births(count), others)
+                leaves = live.add_leaves(incoming, weights, self._keys.next_births(count), others)
                 for start in range(0, leaves.size, _PART):
                     live.insert(leaves[start : start + _PART])
                     leaves = self._reorder(live, REORDER_SHARE, leaves)
@@ -178,16 +178,13 @@ class HierarchyWorkings(HierarchyVerdicts):
         self._keys.relocate(place)
         return place[leaves]
 
-    def _next_births(self, count: int) -> NDArray[np.int64]:
-        return np.arange(self._keys.next_birth, self._keys.next_birth + count)
-
     def _begin(self, X: Any, keys: Any, sample_weight: Any) -> tuple[NDArray[np.int32], Incoming]:
         """Leaves for all points of a new hierarchy, which hang nowhere yet."""
         incoming, weights, chosen = self._checked(X, keys, sample_weight)
         if len(incoming) == 0:
             return NONE, incoming
         self._live = self._live_for(incoming)
-        leaves = self._live.add_leaves(incoming, weights, self._next_births(len(incoming)), NONE)
+        leaves = self._live.add_leaves(incoming, weights, self._keys.next_births(len(incoming)), NONE)
         self._keys.add(chosen, leaves)
         return leaves, incoming
 

@@ -12,9 +12,15 @@ from evertree.linkages import Average, Ward
 
 
 @inline
+def joint_weight(a, b):
+    """The harmonic sum a b / (a + b) of two weights, in an order that does not overflow."""
+    return a / (a + b) * b
+
+
+@inline
 def ward_factor(tree, u, v):
-    """|u| |v| / (|u| + |v|), in an order that does not overflow."""
-    return tree.size[u] / (tree.size[u] + tree.size[v]) * tree.size[v]
+    """|u| |v| / (|u| + |v|)."""
+    return joint_weight(tree.size[u], tree.size[v])
 
 
 @inline

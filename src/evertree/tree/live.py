@@ -428,6 +428,14 @@ class LiveTree(ABC):
             raise
         return leaves
 
+    def with_guests(
+        self, incoming: Incoming, births: NDArray[np.int64], leaves: NDArray[np.int32]
+    ) -> tuple[LiveTree, NDArray[np.int32]]:
+        """A copy, whose points are at `leaves`, in which new points of weight 1 have leaves that hang nowhere."""
+        twin = self.copy()
+        twin.reserve(len(incoming))
+        return twin, twin.add_leaves(incoming, np.ones(len(incoming)), births, leaves)
+
     def never_pause(self) -> None:  # noqa: B027  only some trees ever pause
         """Let what is done next go on to its end, where it could pause."""
 

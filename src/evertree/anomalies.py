@@ -1,0 +1,204 @@
+"""`HierarchyAnomalies`: which points stand apart from the others, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.atomic import one_at_a_time
+from evertree.columns import NULL
+from evertree.incoming import receive_alone
+from evertree.inputs import as_choice, as_count
+from evertree.locating import HierarchyLocator
+from evertree.tree.scoring import Scores, score_live, score_new
+
+#: No leaves: where only their number of columns matters.
+NONE = np.empty(0, np.int32)
+
+#: How far a point stands apart can be measured in these ways.
+MEASURES = ("displacement", "jump")
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """How far a point stands apart, and why; see `Hierarchy.anomalies`.
+
+    Attributes
+    ----------
+    row : int
+        Its row in X, or its place in ``keys()``.
+    key : hashable
+        Of a live point; None for one of X.
+    score : float
+        By the measure that was asked for; 0 where nothing stands apart.
+    node : int or None
+        What stands apart: the node that the point is in or, for a point of X, would be in. None where that is no node:
+        a point of X that would stand alone.
+    size : float
+        How many points that has, the point included, or what they weigh.
+    beside : int or None
+        The node that it joins.
+    beside_size : float
+        How many points that has, or what they weigh.
+    height : float
+        At which the two join, in SciPy's units.
+    reason : str
+        All of it in a sentence.
+
+    Examples
+    --------
+    >>> h = et.Hierarchy()
+    >>> keys = h.insert([[0.0], [1.0], [2.0], [50.0], [51.0]])
+    >>> first = h.anomalies(n=1, measure="jump")[0]
+    >>> first.key, h.members(first.node), h.members(first.beside)
+    (3, [3, 4], [0, 1, 2])
+    """
+
+    row: int
+    key: Hashable
+    score: float
+    node: int | None
+    size: float
+    beside: int | None
+    beside_size: float
+    height: float
+    reason: str
+
+    @property
+    def ratio(self) -> float:
+        """How many times larger than what stands apart that is which it joins.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [1.0], [2.0], [50.0]])
+        >>> h.anomalies(n=1)[0].ratio
+        3.0
+        """
+        return self.beside_size / self.size
+
+
+class HierarchyAnomalies(HierarchyLocator):
+    """Scores of points by how far they stand apart."""
+
+    @one_at_a_time
+    def score_samples(self, X: Any = None, measure: str = "displacement") -> NDArray[np.float64]:
+        """How far points stand apart from the others: the higher, the more anomalous. The tree does not change.
+
+        On the way from a point to the root, a cluster with the point in it, the point alone at first, joins others at
+        node after node. The score is the largest that one of these steps gives:
+
+        - ``"displacement"``: how many times larger the others are than the cluster. This is collusive displacement, the
+          measure of robust random cut forests. A single outlier among n points can have up to n - 1; two outliers side
+          by side can still have half of that.
+        - ``"jump"``: how much higher the node is than the cluster, in SciPy's units, times how often the size doubles
+          from the one to the other. It knows how far an outlier is, not only that it is one.
+
+        Points that are equal count as one that weighs as much.
+
+        Parameters
+        ----------
+        X : array of shape (k, n_columns), or a collection of k objects, optional
+            Points as `locate` takes them, each scored as if it came alone, with weight 1. By default the live points.
+        measure : {"displacement", "jump"}
+
+        Returns
+        -------
+        scores : ndarray of shape (k,)
+            For live points in the order of ``keys()``. (The outlier detectors of scikit-learn have the opposite sign,
+            and so has ``AnytimeClustering.score_samples``.)
+
+        Notes
+        -----
+        All live points take O(n). Where the linkage follows from means, a new point goes down the tree to the nearer
+        child each time, as long as its score may rise: about a microsecond. Other linkages look for where it would be
+        inserted, as `locate` does.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [1.0], [2.0], [3.0], [50.0]])
+        >>> h.score_samples()
+        array([1., 1., 1., 1., 4.])
+        >>> h.score_samples([[2.4], [90.0]], measure="jump").round(1)
+        array([15.4, 40. ])
+        """
+        return self._scored(X, measure).score
+
+    @one_at_a_time
+    def anomalies(self, X: Any = None, n: int | None = 10, measure: str = "displacement") -> list[Anomaly]:
+        """The points that stand apart most, the first of them first, each with the reason.
+
+        Parameters
+        ----------
+        X : optional
+            As for `score_samples`.
+        n : int or None
+            How many, at most; None for all.
+        measure : {"displacement", "jump"}
+
+        Returns
+        -------
+        anomalies : list of Anomaly
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [1.0], [2.0], [3.0], [50.0]])
+        >>> h.anomalies(n=1)[0].reason
+        'joins 4 points, 4 times as many, at a height of 61.3'
+        >>> h.anomalies([[2.4], [51.0]])[0].reason
+        'with 1 live point joins 4 points, 2 times as many, at a height of 61.3'
+        """
+        if n is not None:
+            n = as_count("n", n)
+        scores = self._scored(X, measure)
+        rows = np.argsort(-scores.score, kind="stable")[:n]
+        keys = [None] * rows.size if X is not None else self._keys_at(rows)
+        return [_anomaly(scores, int(row), key, X is None) for row, key in zip(rows, keys, strict=True)]
+
+    def _scored(self, X: Any, measure: str) -> Scores:
+        measure = as_choice("measure", measure, MEASURES)
+        self._require_points("score_samples")
+        live = self._live
+        leaves = NONE if X is not None and live.scheme.has_statistics else self._keys.leaves()
+        if X is None:
+            return score_live(live, leaves, measure)
+        incoming = receive_alone(live.scheme, X, live, leaves)
+        live.check_range(incoming, np.ones(len(incoming)))
+        return score_new(live, leaves, incoming, self._keys.next_births(len(incoming)), measure)
+
+    def _keys_at(self, rows: NDArray[np.intp]) -> list[Hashable]:
+        leaves = self._keys.leaves()[rows]
+        return self._keys.keys_of(leaves, self._live.tree.birth[leaves])
+
+
+def _anomaly(scores: Scores, row: int, key: Hashable, is_live: bool) -> Anomaly:
+    score, node, size, beside, size_beside, height = (column[row].item() for column in scores)
+    return Anomaly(
+        row=row,
+        key=key,
+        score=score,
+        node=None if node == NULL else node,
+        size=size,
+        beside=None if beside == NULL else beside,
+        beside_size=size_beside,
+        height=height,
+        reason=_reason(size - 1, beside != NULL, size_beside, size_beside / size, height, is_live),
+    )
+
+
+def _reason(others: float, joins: bool, beside: float, ratio: float, height: float, is_live: bool) -> str:
+    if not joins:
+        return "nothing stands apart: all points are equal"
+    company = f"with {_points(others, 'other' if is_live else 'live')} " if others else ""
+    return f"{company}joins {_points(beside)}, {ratio:.3g} times as many, at a height of {height:.3g}"
+
+
+def _points(number: float, kind: str = "") -> str:
+    """A number of points, or their weight."""
+    return f"{number:,.6g} {kind + ' ' if kind else ''}point{'' if number == 1 else 's'}"

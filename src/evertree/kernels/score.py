@@ -1,0 +1,158 @@
+"""How far points stand apart: collusive displacement and height jump, the largest on the way to the root.
+
+On that way a cluster with the point, the point alone at first, joins others at a node. *Displacement* is how many times
+larger the others are: the measure of robust random cut forests, "collusive" because a whole cluster may stand apart.
+*Jump* is the rise in height from the cluster to the node, times how often its size doubles there. Points that are equal
+are one: where the node has height 0, nobody stands apart.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from evertree.columns import NULL, ROOT
+from evertree.kernels.compile import choose, inline, inline_sum, kernel
+from evertree.kernels.linkage_values import is_first, joint_weight
+from evertree.kernels.topology import is_leaf, sibling
+from evertree.linkages import Average, Complete, Minimax, Single, Ward
+
+# The measures.
+DISPLACEMENT, JUMP = 0, 1
+
+
+def _ward_height(linkage, value):
+    return math.sqrt(2.0 * value)
+
+
+def _other_height(linkage, value):
+    return value
+
+
+def _ward_to_point(linkage, tree, u, sq):
+    """`eq.WardLinkage`, with a point of weight 1."""
+    return joint_weight(tree.size[u], 1.0) * sq
+
+
+def _average_to_point(linkage, tree, u, sq):
+    """`eq.AverageLinkSimple`, with a point."""
+    return tree.variance[u] + sq
+
+
+#: A height in the units that users see, but for a factor, from ζ.
+height_of = choose(
+    "linkage",
+    {
+        Ward: _ward_height,
+        Average: _other_height,
+        Single: _other_height,
+        Complete: _other_height,
+        Minimax: _other_height,
+    },
+)
+
+#: ζ between node `u` and a point of weight 1 from the squared distance between the mean and the point.
+value_to_point = choose("linkage", {Ward: _ward_to_point, Average: _average_to_point})
+
+
+@inline_sum
+def sq_dist_to_point(mean, u, points, k):
+    """Squared Euclidean distance between the mean of `u` and row `k` of `points`. O(m)."""
+    total = 0.0
+    for j in range(mean.shape[1]):
+        difference = np.float64(mean[u, j]) - np.float64(points[k, j])
+        total += difference * difference
+    return total
+
+
+@inline
+def standing_apart(measure, size, size_above, height, height_above):
+    """How far a cluster stands apart that joins others in a node above it."""
+    if not height_above > 0.0:
+        return 0.0
+    if measure == DISPLACEMENT:
+        return (size_above - size) / size
+    return max(height_above - height, 0.0) * math.log2(size_above / size)
+
+
+@inline
+def most_below(measure, size, height):
+    """The most that any step of a new point may give below a node of this size and height."""
+    return size if measure == DISPLACEMENT else height * math.log2(size + 1.0)
+
+
+@kernel
+def score_points(tree, linkage, points, measure, score, node, beside, joined):
+    """Score points of weight 1 that are not in the tree, each as if it were hung into it alone.
+
+    Each goes down from the root to the nearer child (a tie goes to the older) while it would join that before the
+    child's sibling does, as far as the score may still rise. Fills, for each point, `score`; `node`, the one that with
+    the point stands apart, NULL for the point alone; `beside`, the node that it joins; and `joined`, ζ between the two.
+    O(m) for each node passed.
+    """
+    for k in range(points.shape[0]):
+        best, best_node, best_beside, best_value = 0.0, np.int64(NULL), np.int64(NULL), 0.0
+        u, above = np.int64(tree.state[ROOT]), np.int64(NULL)
+        value = value_to_point(linkage, tree, u, sq_dist_to_point(tree.mean, u, points, k))
+        while True:
+            is_place = True
+            near, near_value = u, value
+            if not is_leaf(u):
+                a, b = np.int64(tree.left[u]), np.int64(tree.right[u])
+                z_a = value_to_point(linkage, tree, a, sq_dist_to_point(tree.mean, a, points, k))
+                z_b = value_to_point(linkage, tree, b, sq_dist_to_point(tree.mean, b, points, k))
+                near, near_value = (a, z_a) if is_first(tree, linkage.tolerance, a, z_a, b, z_b) else (b, z_b)
+                is_place = not near_value < tree.height[u] - linkage.tolerance * tree.height[u]
+            own = height_of(linkage, value if is_place else tree.height[u])
+            if above != NULL:
+                height_above = height_of(linkage, tree.height[above])
+                worth = standing_apart(measure, tree.size[u] + 1.0, tree.size[above] + 1.0, own, height_above)
+                if worth > best:
+                    best, best_node, best_beside, best_value = worth, u, sibling(tree, u), tree.height[above]
+            if is_place:
+                worth = standing_apart(measure, 1.0, tree.size[u] + 1.0, 0.0, own)
+                if worth > best:
+                    best, best_node, best_beside, best_value = worth, np.int64(NULL), u, value
+                break
+            if not most_below(measure, tree.size[u], own) > best:
+                break
+            above, u, value = u, near, near_value
+        score[k], node[k], beside[k], joined[k] = best, best_node, best_beside, best_value
+
+
+@kernel
+def score_places(tree, linkage, place, value, measure, score, node, beside, joined):
+    """As `score_points`, for points of which is known beside which node each would be hung, and ζ between the two."""
+    for k in range(place.size):
+        u = np.int64(place[k])
+        height = height_of(linkage, value[k])
+        best = standing_apart(measure, 1.0, tree.size[u] + 1.0, 0.0, height)
+        best_node, best_beside, best_value = np.int64(NULL), u if best > 0.0 else np.int64(NULL), value[k]
+        above = np.int64(tree.parent[u])
+        while above != NULL:
+            height_above = height_of(linkage, tree.height[above])
+            worth = standing_apart(measure, tree.size[u] + 1.0, tree.size[above] + 1.0, height, height_above)
+            if worth >= best and worth > 0.0:  # of equal ones the highest, as on the way down
+                best, best_node, best_beside, best_value = worth, u, sibling(tree, u), tree.height[above]
+            u, above, height = above, np.int64(tree.parent[above]), height_above
+        score[k], node[k], beside[k], joined[k] = best, best_node, best_beside, best_value
+
+
+@kernel
+def score_leaves(tree, linkage, nodes, measure, score, node):
+    """Score the points of the tree: fill ``score[u]`` and ``node[u]``, the one above or at `u` that stands apart most.
+
+    `nodes` are all, children first. NULL where nothing stands apart. O(n).
+    """
+    score[tree.state[ROOT]] = 0.0
+    node[tree.state[ROOT]] = NULL
+    for t in range(nodes.size - 1, -1, -1):
+        u = nodes[t]
+        if is_leaf(u):
+            continue
+        height = height_of(linkage, tree.height[u])
+        for child in (tree.left[u], tree.right[u]):
+            below = height_of(linkage, tree.height[child])
+            worth = standing_apart(measure, tree.size[child], tree.size[u], below, height)
+            score[child], node[child] = (worth, child) if worth > score[u] else (score[u], node[u])

@@ -1,0 +1,85 @@
+"""How far points stand apart from the others: of a tree, or before they come into it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.columns import NULL
+from evertree.tree.by_means import MeanLiveTree, plain
+from evertree.tree.live import Incoming, LiveTree
+
+
+class Scores(NamedTuple):
+    """What stands apart most on the way from each of some points to the root.
+
+    For a new point, `node` is the one that stands apart together with it, NULL if it does so alone. Where nothing
+    stands apart, because all points are equal, the score is 0 and both nodes are NULL.
+    """
+
+    score: NDArray[np.float64]
+    node: NDArray[np.int32]
+    size: NDArray[np.float64]  # the weight of what stands apart
+    beside: NDArray[np.int32]  # the node that it joins
+    size_beside: NDArray[np.float64]
+    height: NDArray[np.float64]  # at which they join
+
+
+def score_live(live: LiveTree, leaves: NDArray[np.int32], measure: str) -> Scores:
+    """Scores of the points at `leaves`. O(n)."""
+    tree = live.tree
+    score, node = np.empty(tree.parent.size), np.empty(tree.parent.size, np.int32)
+    kernels.score.score_leaves(tree, live.tag, live.nodes(), _code(measure), score, node)
+    apart = node[leaves]
+    above = tree.parent[apart]
+    beside = np.where(tree.left[above] == apart, tree.right[above], tree.left[above])
+    value = live.linkage_values(above)
+    beside[apart == NULL], value[apart == NULL] = NULL, 0.0
+    size = tree.size[np.where(apart == NULL, leaves, apart)]
+    return _in_units(live, measure, score[leaves], apart, size, beside, value)
+
+
+def score_new(
+    live: LiveTree, leaves: NDArray[np.int32], incoming: Incoming, births: NDArray[np.int64], measure: str
+) -> Scores:
+    """Scores of points that are not in the tree, whose live points are at `leaves`, each as if it came alone.
+
+    Where means are kept, the way down is the greedy one, O(m) for each node on it; elsewhere it is where the point
+    would be inserted, which takes a copy of the tree, and compares points.
+    """
+    count = len(incoming)
+    score, value = np.empty(count), np.empty(count)
+    node, beside = np.empty(count, np.int32), np.empty(count, np.int32)
+    found = _code(measure), score, node, beside, value
+    if isinstance(live, MeanLiveTree):
+        kernels.score.score_points(live.tree, live.tag, plain(incoming.stored), *found)
+    else:
+        host, guests = live.with_guests(incoming, births, leaves)
+        places, values = host.find_places(guests)
+        kernels.score.score_places(host.tree, host.tag, places, values, *found)
+    return _in_units(live, measure, score, node, _sizes(live, node) + 1.0, beside, value)
+
+
+def _in_units(
+    live: LiveTree,
+    measure: str,
+    score: NDArray[np.float64],
+    node: NDArray[np.int32],
+    size: NDArray[np.float64],
+    beside: NDArray[np.int32],
+    value: NDArray[np.float64],
+) -> Scores:
+    if measure == "jump":
+        score = live.scheme.zeta(score)  # kernels know heights but for a factor
+    return Scores(score, node, size, beside, _sizes(live, beside), live.scheme.height(value))
+
+
+def _sizes(live: LiveTree, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+    return np.where(nodes == NULL, 0.0, live.tree.size[nodes])
+
+
+def _code(measure: str) -> np.int64:
+    return np.int64(kernels.score.DISPLACEMENT if measure == "displacement" else kernels.score.JUMP)
