@@ -21,6 +21,8 @@ from evertree.linkages import Average, Complete, Minimax, Single, Ward
 # The measures.
 DISPLACEMENT, JUMP = 0, 1
 
+LOG2_E = 1.0 / math.log(2.0)
+
 
 def _ward_height(linkage, value):
     return math.sqrt(2.0 * value)
@@ -57,29 +59,37 @@ value_to_point = choose("linkage", {Ward: _ward_to_point, Average: _average_to_p
 
 
 @inline_sum
-def sq_dist_to_point(mean, u, points, k):
-    """Squared Euclidean distance between the mean of `u` and row `k` of `points`. O(m)."""
-    total = 0.0
+def sq_dists_to_point(mean, a, b, points, k):
+    """Squared Euclidean distances between the means of `a` and of `b` and row `k` of `points`. O(m)."""
+    to_a, to_b = 0.0, 0.0
     for j in range(mean.shape[1]):
-        difference = np.float64(mean[u, j]) - np.float64(points[k, j])
-        total += difference * difference
-    return total
+        x = np.float64(points[k, j])
+        difference = np.float64(mean[a, j]) - x
+        to_a += difference * difference
+        difference = np.float64(mean[b, j]) - x
+        to_b += difference * difference
+    return to_a, to_b
 
 
 @inline
-def standing_apart(measure, size, size_above, height, height_above):
-    """How far a cluster stands apart that joins others in a node above it."""
+def standing_apart(measure, size, size_above, height, height_above, enough):
+    """How far a cluster stands apart that joins others in a node above it, where that may be more than `enough`."""
     if not height_above > 0.0:
         return 0.0
+    growth = size_above / size
     if measure == DISPLACEMENT:
-        return (size_above - size) / size
-    return max(height_above - height, 0.0) * math.log2(size_above / size)
+        return growth - 1.0
+    rise = max(height_above - height, 0.0)
+    # A logarithm takes as long as a distance, and few are needed: log2(x) is at most (x - 1) log2(e).
+    if not rise * (growth - 1.0) * LOG2_E > enough:
+        return 0.0
+    return rise * math.log2(growth)
 
 
 @inline
-def most_below(measure, size, height):
-    """The most that any step of a new point may give below a node of this size and height."""
-    return size if measure == DISPLACEMENT else height * math.log2(size + 1.0)
+def most_below(measure, size, height, doublings):
+    """More than any step of a new point gives below a node of this size and height, in a tree of so many doublings."""
+    return size if measure == DISPLACEMENT else height * doublings
 
 
 @kernel
@@ -91,33 +101,34 @@ def score_points(tree, linkage, points, measure, score, node, beside, joined):
     the point stands apart, NULL for the point alone; `beside`, the node that it joins; and `joined`, ζ between the two.
     O(m) for each node passed.
     """
+    doublings = math.log2(tree.size[tree.state[ROOT]] + 1.0)
     for k in range(points.shape[0]):
         best, best_node, best_beside, best_value = 0.0, np.int64(NULL), np.int64(NULL), 0.0
-        u, above = np.int64(tree.state[ROOT]), np.int64(NULL)
-        value = value_to_point(linkage, tree, u, sq_dist_to_point(tree.mean, u, points, k))
+        u, above, height_above = np.int64(tree.state[ROOT]), np.int64(NULL), 0.0
+        value = value_to_point(linkage, tree, u, sq_dists_to_point(tree.mean, u, u, points, k)[0])
         while True:
             is_place = True
             near, near_value = u, value
             if not is_leaf(u):
                 a, b = np.int64(tree.left[u]), np.int64(tree.right[u])
-                z_a = value_to_point(linkage, tree, a, sq_dist_to_point(tree.mean, a, points, k))
-                z_b = value_to_point(linkage, tree, b, sq_dist_to_point(tree.mean, b, points, k))
+                sq_a, sq_b = sq_dists_to_point(tree.mean, a, b, points, k)
+                z_a, z_b = value_to_point(linkage, tree, a, sq_a), value_to_point(linkage, tree, b, sq_b)
                 near, near_value = (a, z_a) if is_first(tree, linkage.tolerance, a, z_a, b, z_b) else (b, z_b)
                 is_place = not near_value < tree.height[u] - linkage.tolerance * tree.height[u]
             own = height_of(linkage, value if is_place else tree.height[u])
             if above != NULL:
-                height_above = height_of(linkage, tree.height[above])
-                worth = standing_apart(measure, tree.size[u] + 1.0, tree.size[above] + 1.0, own, height_above)
+                size, size_above = tree.size[u] + 1.0, tree.size[above] + 1.0
+                worth = standing_apart(measure, size, size_above, own, height_above, best)
                 if worth > best:
                     best, best_node, best_beside, best_value = worth, u, sibling(tree, u), tree.height[above]
             if is_place:
-                worth = standing_apart(measure, 1.0, tree.size[u] + 1.0, 0.0, own)
+                worth = standing_apart(measure, 1.0, tree.size[u] + 1.0, 0.0, own, best)
                 if worth > best:
                     best, best_node, best_beside, best_value = worth, np.int64(NULL), u, value
                 break
-            if not most_below(measure, tree.size[u], own) > best:
+            if not most_below(measure, tree.size[u], own, doublings) > best:
                 break
-            above, u, value = u, near, near_value
+            above, height_above, u, value = u, own, near, near_value
         score[k], node[k], beside[k], joined[k] = best, best_node, best_beside, best_value
 
 
@@ -127,12 +138,13 @@ def score_places(tree, linkage, place, value, measure, score, node, beside, join
     for k in range(place.size):
         u = np.int64(place[k])
         height = height_of(linkage, value[k])
-        best = standing_apart(measure, 1.0, tree.size[u] + 1.0, 0.0, height)
+        best = standing_apart(measure, 1.0, tree.size[u] + 1.0, 0.0, height, 0.0)
         best_node, best_beside, best_value = np.int64(NULL), u if best > 0.0 else np.int64(NULL), value[k]
         above = np.int64(tree.parent[u])
         while above != NULL:
             height_above = height_of(linkage, tree.height[above])
-            worth = standing_apart(measure, tree.size[u] + 1.0, tree.size[above] + 1.0, height, height_above)
+            size, size_above = tree.size[u] + 1.0, tree.size[above] + 1.0
+            worth = standing_apart(measure, size, size_above, height, height_above, 0.0)
             if worth >= best and worth > 0.0:  # of equal ones the highest, as on the way down
                 best, best_node, best_beside, best_value = worth, u, sibling(tree, u), tree.height[above]
             u, above, height = above, np.int64(tree.parent[above]), height_above
@@ -154,5 +166,5 @@ def score_leaves(tree, linkage, nodes, measure, score, node):
         height = height_of(linkage, tree.height[u])
         for child in (tree.left[u], tree.right[u]):
             below = height_of(linkage, tree.height[child])
-            worth = standing_apart(measure, tree.size[child], tree.size[u], below, height)
+            worth = standing_apart(measure, tree.size[child], tree.size[u], below, height, score[u])
             score[child], node[child] = (worth, child) if worth > score[u] else (score[u], node[u])
