@@ -479,7 +479,7 @@ def test_changes_that_partitions_give(rng, ax):
     for event in ("born", "split", "died", "merged"):
         total = sum(int((table["event"] == event).sum()) for table in changes)
         assert sum(abs(bar[3] - bar[2]) for bar in drawn[event]) == total
-    assert [text.get_text() for text in ax.texts] == [" a $5 note", " $x$"]
+    assert [text.get_text() for text in ax.texts] == ["a $5 note", "$x$"]
     ax.figure.canvas.draw()
     assert any("01" in label.get_text() for label in ax.get_xticklabels())
 

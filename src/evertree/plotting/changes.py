@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _ABOVE = {"born": PALETTE[2], "split": PALETTE[3]}
 _BELOW = {"died": PALETTE[1], "merged": PALETTE[0]}
 
+#: How much higher the axes are where names of what is known stand in them, upright.
+_ROOM_FOR_NAMES = 0.25
+
 
 def plot_changes(
     times: Any,
@@ -91,11 +94,12 @@ def plot_changes(
             ax.bar(when, counts, -widths, base, align="edge", color=color, label=name, linewidth=0)
             base += counts
     ax.axhline(0, color=LINK_COLOR, linewidth=0.8)
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high + (_ROOM_FOR_NAMES * (high - low) if any(name for name, _ in named) else 0))
     for name, line in named:
         ax.axvline(line, color="black", linewidth=0.9, linestyle="--")
-        # Names may hold dollar signs that are no mathematics.
-        text = ax.text(line, 0.98, f" {name}", transform=ax.get_xaxis_transform(), va="top", fontsize="small")
-        text.set_parse_math(False)
+        text = ax.text(line, 0.98, name, transform=ax.get_xaxis_transform(), rotation=90, ha="right", va="top")
+        text.set(fontsize="small", parse_math=False)  # names may hold dollar signs that are no mathematics
     if is_dated:
         ax.xaxis_date()
     ax.margins(x=0.01)
@@ -103,7 +107,7 @@ def plot_changes(
     ax.yaxis.set_major_locator(matplotlib("ticker").MaxNLocator(integer=True))
     ax.yaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="lower right", ncols=4, frameon=False, fontsize="small", bbox_to_anchor=(1, 1))
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
     return ax
 
 
