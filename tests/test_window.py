@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import signal
 import tracemalloc
 from dataclasses import FrozenInstanceError
 
@@ -13,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evertree as et
-from evertree import window
+from evertree import window, workings
 from evertree.columns import STAMP
 from evertree.errors import CorruptFileError, DuplicateKeyError, ParameterError, ReadOnlyError, TimeError
 from evertree.store import durable
+from evertree.tree import MeanLiveTree
 from evertree.window import RESOLUTION, MovingWindow
 from helpers import ONE_OF_EACH
 
@@ -230,6 +232,27 @@ def test_all_points_of_a_batch_are_checked(rng):
     assert h.insert([[0.0]], keys=["p"]) == ["p"]  # it is gone, so its key is free
     with pytest.raises(DuplicateKeyError):
         h.insert([[0.0]], keys=["s"])
+
+
+def test_ctrl_c_leaves_the_window_as_it_was(rng, monkeypatch):
+    h = et.Hierarchy()
+    h.keep(last=25, max_age=10, time=0)
+    h.insert(rng.normal(size=(20, 2)), time=1)
+    before = h.keys(), h._window.state()
+    insert = MeanLiveTree.insert
+
+    def interrupted(live, leaves):
+        insert(live, leaves)
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MeanLiveTree, "insert", interrupted)
+        patched.setattr(workings, "UNDOABLE", 20)
+        with pytest.raises(KeyboardInterrupt):
+            h.insert(rng.normal(size=(40, 2)), time=20)
+    assert (h.keys(), h._window.state()) == before
+    assert h.insert([[0.0, 0.0]], time=2) == [20]
+    h.validate()
 
 
 @pytest.mark.parametrize("count", [2, 5, 9])
