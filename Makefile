@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality bench-durable bench-follow docs reproduce lock clean help
+.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift docs reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench-quality   measure how good the tree is beside other libraries"
 	@echo "make bench-durable   measure edits of a durable tree beside SQLite's own commits"
 	@echo "make bench-follow   measure how fast a table of a PostgreSQL server is followed"
+	@echo "make bench-drift   follow the clusters of two streams with known drift, draw them"
 	@echo "make clean   remove what these commands made"
 	@echo "make lock    write constraints.txt anew from the newest packages"
 
@@ -61,6 +62,9 @@ bench-durable: $(VENV)/bench
 
 bench-follow: $(VENV)/test
 	$(BIN)/python -m benchmarks.follow
+
+bench-drift: $(VENV)/test
+	$(BIN)/python -m benchmarks.drift
 
 # A stamp in .venv says what has been installed into it.
 $(VENV)/pip: constraints.txt

@@ -25,6 +25,9 @@ FILES = {
     "covtype": "covtype",
 }
 
+#: The files of streams, whose rows are in order.
+STREAMS = {"elec2": "stream_elec2", "gas": "stream_gas_drift"}
+
 #: Their columns are of one kind, or they have unit length.
 NOT_SCALED = ("digits", "news20", "mnist10k", "mnist70k")
 
@@ -39,7 +42,7 @@ def gaussians(n: int) -> str:
 
 def missing(name: str, folder: Path) -> str | None:
     """Why a data set cannot be loaded, or None."""
-    file = FILES.get(name)
+    file = STREAMS.get(name, FILES.get(name))
     if file is not None and not (folder / f"{file}.npz").exists():
         return f"{file}.npz is not in the data folder (--folder)"
     return None
@@ -76,6 +79,12 @@ def raw(name: str, folder: Path) -> tuple[NDArray[Any], NDArray[Any]]:
         rows = np.concatenate([rng.choice(np.flatnonzero(y == digit), 1_000, replace=False) for digit in range(10)])
         X, y = X[rows], y[rows]
     return X, y
+
+
+def stream(name: str, folder: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of a stream, as they are in its file."""
+    with np.load(folder / f"{STREAMS[name]}.npz") as file:
+        return dict(file)
 
 
 def mixture(n: int, n_columns: int = 16, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

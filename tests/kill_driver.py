@@ -47,13 +47,21 @@ def kill_once(path: str, number: int, seconds: float) -> int:
         return len(pipe.read())
 
 
-def main(path: str, n_kills: int, linkage: str, seed: int) -> None:
+def new(linkage: str, last: int) -> et.Hierarchy:
+    """What the file begins with: nothing, and a window where there is to be one."""
+    h = et.Hierarchy(linkage)
+    if last:
+        h.keep(last=last, max_age=last / 2, time=0)
+    return h
+
+
+def main(path: str, n_kills: int, linkage: str, seed: int, last: int) -> None:
     chance = random.Random(seed)
-    et.open(path, linkage=linkage).close()
-    expected = et.Hierarchy(linkage)
+    et.open(path, start=new(linkage, last)).close()
+    expected = new(linkage, last)
     for number in range(30):  # compile, or load, all kernels
         make_edit(expected, number)
-    expected, number, n_in_flight = et.Hierarchy(linkage), 0, 0
+    expected, number, n_in_flight = new(linkage, last), 0, 0
     for kill in range(n_kills):
         for _ in range(kill_once(path, number, chance.uniform(0.0, 0.06))):
             make_edit(expected, number)
@@ -70,4 +78,4 @@ def main(path: str, n_kills: int, linkage: str, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))

@@ -16,7 +16,8 @@ def make_edit(h: Hierarchy, number: int, n_columns: int = 3) -> None:
         count = int(rng.integers(1, 12))
         points = rng.normal(size=(count, n_columns)).round(2)  # some of them tied
         named = [f"{number}.{k}" for k in range(count)] if rng.integers(2) else None
-        h.insert(points, keys=named, sample_weight=rng.integers(1, 4, count).astype(float))
+        weights, time = rng.integers(1, 4, count).astype(float), None if h.window is None else number
+        h.insert(points, keys=named, sample_weight=weights, time=time)
     elif kind < 7:
         h.remove([keys[i] for i in rng.choice(len(keys), min(len(keys) // 3, 5), replace=False)])
     elif kind < 9:
@@ -32,5 +33,5 @@ def same(a: Hierarchy, b: Hierarchy) -> bool:
         a.keys() == b.keys()
         and np.array_equal(a.linkage_matrix(), b.linkage_matrix())
         and np.array_equal(a.points(), b.points())
-        and (a.linkage, a.metric, a.goal) == (b.linkage, b.metric, b.goal)
+        and (a.linkage, a.metric, a.goal, a.window) == (b.linkage, b.metric, b.goal, b.window)
     )

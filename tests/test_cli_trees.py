@@ -13,6 +13,7 @@ import pytest
 import evertree as et
 from cli_tools import answer, complaint, parquet, run, three_groups, write_files
 from evertree.cli import output
+from evertree.file_format import FORMAT_VERSION
 from evertree.store import DurableHierarchy
 from evertree.store.database import STORE_VERSION
 
@@ -61,6 +62,7 @@ def test_insert_with_json():
         "created": False,
         "inserted": 2,
         "updated": 0,
+        "gone": 0,
         "first_key": 100,
         "last_key": 101,
         "points": 45,
@@ -311,6 +313,48 @@ def test_export(folder, saved):
     assert "nothing else" in complaint("export", "tree.db", "--newick", "-", "--json", code=2)
 
 
+def test_insert_with_a_window(saved):
+    result = run("insert", "tree.db", "points.npy", "--keep-last", 40)
+    assert result.stdout == "30 points inserted (keys 43 to 72), 33 gone; tree.db has 40\n"
+    assert keys_in() == list(range(33, 73))
+    assert run("insert", "tree.db", "new.csv", "--key", "id").stdout == "2 points inserted, 2 gone; tree.db has 40\n"
+    assert "window        the last 40 points" in run("info", "tree.db").stdout
+    assert answer("info", "tree.db")["window"] == {"last": 40, "max_age": None}
+    assert answer("info", saved)["window"] is None
+    assert "3 (id, x, y)" in complaint("insert", "tree.db", "new.csv", "--keep-last", 1)
+    assert len(keys_in()) == 40
+    found = answer("insert", "tree.db", "new.csv", "--columns", "x,y", "--keep-last", 0)
+    assert (found["inserted"], found["gone"], found["points"]) == (2, 0, 42)
+    assert answer("info", "tree.db")["window"] is None
+
+
+def test_insert_by_the_clock_of_the_data(folder):
+    (folder / "more.csv").write_text("x,y\n1,2\n3,4\n")
+    result = run("insert", "new.db", "points.npy", "--max-age", 5, "--time", 0, "--keep-last", 31)
+    assert result.stdout == "30 points inserted (keys 0 to 29), 0 gone; new.db has 30\n"
+    assert run("insert", "new.db", "more.csv", "--time", 4).stdout.startswith(
+        "2 points inserted (keys 30 to 31), 1 gone"
+    )
+    assert "window        the last 31 points, none that came more than 5 ago" in run("info", "new.db").stdout
+    assert complaint("insert", "new.db", "more.csv").endswith("which so far was given; it is None: give --time")
+    assert "time must not go back" in complaint("insert", "new.db", "more.csv", "--time", 3)
+    assert keys_in("new.db") == list(range(1, 32))
+    run("insert", "new.db", "more.csv", "--time", 6)
+    assert keys_in("new.db") == [30, 31, 32, 33]
+    run("insert", "new.db", "more.csv", "--max-age", 0)
+    run("insert", "new.db", "more.csv", "--max-age", 60)
+    assert "or lift the limit first, with --max-age 0" in complaint("insert", "new.db", "more.csv", "--time", 9)
+
+
+def test_points_that_leave_the_window_are_not_updated(folder):
+    run("insert", "tree.db", "new.csv", "--key", "id", "--keep-last", 2)
+    rows = "id,x,y\n100,7,7\n7,1,2\n101,8,8\n"
+    found = answer("insert", "tree.db", "-", "--key", "id", "--update", stdin=rows)
+    assert (found["inserted"], found["updated"], found["gone"]) == (1, 1, 1)
+    with et.open("tree.db", read_only=True) as h:
+        assert dict(zip(h.keys(), h.points().tolist(), strict=True)) == {101: [8.0, 8.0], 7: [1.0, 2.0]}
+
+
 def test_info(saved):
     text = run("info", "tree.db").stdout
     for words in ("durable, format version", "43", "2 of float64", "ward on euclidean", "stable"):
@@ -320,7 +364,7 @@ def test_info(saved):
     assert (found["columns"], found["dtype"], found["linkage"]) == (2, "float64", "ward")
     assert found["instability"]["n_nodes"] == 84
     other = answer("info", saved)
-    assert (other["kind"], other["format_version"]) == ("saved", 3)
+    assert (other["kind"], other["format_version"]) == ("saved", FORMAT_VERSION)
     same = ("points", "columns", "dtype", "linkage", "metric", "goal", "moves", "grafts", "pending", "root_height")
     assert [found[name] for name in same] == [other[name] for name in same]
     assert "of 84 nodes would rather merge" in run("info", saved, "--measure").stdout

@@ -52,6 +52,7 @@ def run_block(code: str, name: str, names: dict) -> int:
         ("guide.md", 50),
         ("data-model.md", 7),
         ("durable.md", 2),
+        ("streams.md", 6),
         ("databases.md", 2),
     ],
 )

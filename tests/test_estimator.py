@@ -30,8 +30,11 @@ def blobs(rng, n=60, n_columns=3, n_classes=3):
 
 
 @pytest.mark.slow
-def test_scikit_learns_checks():
-    results = check_estimator(et.AnytimeClustering(), expected_failed_checks=EXPECTED_TO_FAIL, on_skip=None)
+@pytest.mark.parametrize("keep_last", [None, 5])
+def test_scikit_learns_checks(keep_last):
+    results = check_estimator(
+        et.AnytimeClustering(keep_last=keep_last), expected_failed_checks=EXPECTED_TO_FAIL, on_skip=None
+    )
     status = {result["check_name"]: result["status"] for result in results}
     assert list(status.values()).count("passed") > 40
     assert {name for name, value in status.items() if value == "xfail"} == set(EXPECTED_TO_FAIL)
@@ -248,3 +251,36 @@ def test_without_scikit_learn():
     code = "import sys; sys.modules['sklearn'] = None; import evertree as et; et.Hierarchy(); et.AnytimeClustering"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "AnytimeClustering needs sklearn: pip install 'evertree[sklearn]'" in result.stderr
+
+
+def test_a_window_for_streams(rng):
+    X, _ = blobs(rng, 90)
+    model = et.AnytimeClustering(n_clusters=3, keep_last=20)
+    for start in range(0, 90, 30):  # batches that are larger than the window
+        model.partial_fit(X[start : start + 30])
+        assert model.hierarchy_.keys() == list(range(start + 10, start + 30))
+        assert model.labels_.shape == (20,)
+    assert model.hierarchy_._live.capacity <= 60
+    np.testing.assert_array_equal(model.predict(X[70:]), model.labels_)
+    model.set_params(keep_last=5).partial_fit(X[:1])
+    assert model.hierarchy_.keys() == [86, 87, 88, 89, 90]
+    model.set_params(keep_last=None).partial_fit(X[:1])
+    assert model.hierarchy_.keys() == [87, 88, 89, 90, 91]  # the hierarchy keeps its window
+
+
+def test_fit_clusters_all_points_whatever_the_window(rng):
+    X, _ = blobs(rng)
+    model = et.AnytimeClustering(n_clusters=3, keep_last=10).fit(X)
+    assert model.labels_.shape == (60,)
+    before = model.labels_[-9:]
+    model.partial_fit(X[:1])
+    assert model.hierarchy_.keys() == list(range(51, 61))
+    np.testing.assert_array_equal(model.labels_[:9], before)
+
+
+@pytest.mark.parametrize("keep_last", [0, -3, 2.5, True])
+def test_bad_windows(rng, keep_last):
+    model = et.AnytimeClustering(n_clusters=2, keep_last=keep_last)
+    for verb in (model.fit, model.partial_fit):
+        with pytest.raises(ParameterError, match="keep_last must be a positive integer"):
+            verb([[0.0], [1.0], [2.0]])

@@ -10,6 +10,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 import sqlalchemy as sa
 
+import evertree as et
 import postgres
 from evertree.errors import DatabaseError, EvertreeError, MissingExtraError, ParameterError, TransientDatabaseError
 from evertree.sql import follow
@@ -106,6 +107,22 @@ def test_a_follower_does_not_show_where_it_is(server, caplog):
             follower.poll()
         check_secret(caught.value, caplog, postgres.PASSWORD)
     engine.dispose()
+
+
+def test_a_window_is_refused(tmp_path):
+    """The table says which points there are."""
+    source = Source("sqlite", tmp_path)
+    source.insert([(1, 0.0, 0.0), (2, 1.0, 1.0)])
+    with source.follow(store=tmp_path / "tree.db", n_clusters=1) as follower:
+        follower.hierarchy.keep(last=5)
+        with pytest.raises(ParameterError, match=r"must have no window; it has Window\(last=5, .*lift it by keep\(\)"):
+            follower.poll()
+    with pytest.raises(ParameterError, match="must have no window"):
+        source.follow(store=tmp_path / "tree.db", n_clusters=1)
+    with et.open(tmp_path / "tree.db") as h:
+        h.keep()
+    with source.follow(store=tmp_path / "tree.db", n_clusters=1) as follower:
+        assert len(follower.hierarchy) == 2
 
 
 def test_a_closed_follower(tmp_path):

@@ -80,3 +80,25 @@ def test_keys_survive_json():
 def test_keys_that_cannot_be_saved_are_named():
     with pytest.raises(InvalidKeyError, match="can be saved; this one is a complex: 1j"):
         encode_all([1, 1j])
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_the_oldest_keys(rng, named):
+    """Against a list, while keys come at one end and go anywhere."""
+    table, expected, leaf = KeyTable(), [], 0
+    for _ in range(300):
+        count, n_passing = int(rng.integers(0, 6)), int(rng.integers(0, 3))
+        names = [f"key {table.next_birth + k}" for k in range(n_passing + count)] if named else None
+        leaves = np.arange(leaf, leaf + 2 * count, 2, dtype=np.int32)
+        added = table.add(names, leaves, n_passing)
+        assert len(added) == n_passing + count
+        expected += list(zip(added[n_passing:], leaves.tolist(), strict=True))
+        leaf += 2 * count
+        gone = [expected[i] for i in rng.permutation(len(expected))[: rng.integers(0, 4)]]
+        wanted = int(rng.integers(0, len(expected) + 3))
+        gone += [pair for pair in expected[: max(len(expected) - 20, 0)] if pair not in gone]
+        table.discard([key for key, _ in gone])
+        expected = [pair for pair in expected if pair not in gone]
+        keys, leaves = table.oldest(wanted)
+        assert list(zip(keys, leaves.tolist(), strict=True)) == expected[:wanted]
+        assert table.keys() == [key for key, _ in expected]

@@ -15,6 +15,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from scipy.cluster import hierarchy as sch
 
+import evertree as et
 from evertree.errors import (
     DataError,
     DimensionError,
@@ -24,7 +25,7 @@ from evertree.errors import (
     NotNumericError,
     ParameterError,
 )
-from evertree.plotting import lay_out, plot_dendrogram, plot_refinement
+from evertree.plotting import lay_out, plot_changes, plot_dendrogram, plot_refinement
 from evertree.plotting.dendrogram import LINK_COLOR, NOISE_COLOR, PALETTE
 
 mpl.use("Agg")
@@ -364,7 +365,11 @@ def test_bad_options(options, error, match):
 def test_without_matplotlib(monkeypatch):
     for module in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, module, None)
-    for draw in (lambda: plot_dendrogram(FOUR, "abcd"), lambda: plot_refinement([0.0], [1.0])):
+    for draw in (
+        lambda: plot_dendrogram(FOUR, "abcd"),
+        lambda: plot_refinement([0.0], [1.0]),
+        lambda: plot_changes([], []),
+    ):
         with pytest.raises(MissingExtraError, match=r"plot needs matplotlib.*: pip install 'evertree\[plot\]'"):
             draw()
     lay_out(FOUR)
@@ -425,4 +430,91 @@ def test_little_to_show(seconds, quality, ax):
 def test_bad_values(values, error, match):
     with pytest.raises(error, match=match):
         plot_refinement(*values)
+    assert plt.get_fignums() == []
+
+
+def tables(*steps):
+    """What `Partition.changes` gives, as far as it is drawn."""
+    return [{"event": list(events)} for events in steps]
+
+
+STEPS = tables(["born", "born", "grew"], [], ["died", "split", "merged", "merged", "shrank"])
+
+
+def bars(ax):
+    """The bars that can be seen, by event: begin, end, bottom and top of each."""
+    found = {}
+    for container in ax.containers:
+        boxes = [bar.get_bbox().get_points().T for bar in container if bar.get_height() != 0]
+        found[container.get_label()] = [[*sorted(x), *sorted(y)] for x, y in boxes]
+    return found
+
+
+def test_changes_over_time(ax):
+    assert plot_changes([1.0, 2.0, 4.0], STEPS, ax=ax) is ax
+    assert bars(ax) == {
+        "born": [[-0.5, 1, 0, 2]],
+        "split": [[2, 4, 0, 1]],
+        "died": [[2, 4, -1, 0]],
+        "merged": [[2, 4, -3, -1]],
+    }
+    assert len({container[0].get_facecolor() for container in ax.containers}) == 4
+    ax.figure.canvas.draw()
+    assert "−" not in "".join(label.get_text() for label in ax.get_yticklabels())
+
+
+def test_changes_that_partitions_give(rng, ax):
+    h = et.Hierarchy()
+    h.keep(last=40)
+    h.insert(rng.normal(size=(40, 2)))
+    p, times, changes = h.partition(n_clusters=3), [], []
+    for step in range(6):
+        h.insert(rng.normal(size=(10, 2)) + 20 * step)
+        q = h.partition(n_clusters=3, follow=p)
+        changes.append(q.changes(p))
+        times.append(np.datetime64("2026-01-01") + step)
+        p = q
+    plot_changes(times, changes, known={"a $5 note": np.datetime64("2026-01-03"), "$x$": times[-1]}, ax=ax)
+    drawn = bars(ax)
+    for event in ("born", "split", "died", "merged"):
+        total = sum(int((table["event"] == event).sum()) for table in changes)
+        assert sum(abs(bar[3] - bar[2]) for bar in drawn[event]) == total
+    assert [text.get_text() for text in ax.texts] == ["a $5 note", "$x$"]
+    ax.figure.canvas.draw()
+    assert any("01" in label.get_text() for label in ax.get_xticklabels())
+
+
+@pytest.mark.parametrize("known", [None, [], [1.5, 2.5], {"one": 1.5}, (time for time in [2.0])])
+def test_what_is_known(known, ax):
+    count = 0 if known is None else 1 if not hasattr(known, "__len__") else len(known)
+    plot_changes([1, 2, 3], STEPS, known=known, ax=ax)
+    assert len(ax.lines) == 1 + count  # the line at 0 is one
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("steps", [[], STEPS[:1], tables([], [])])
+def test_few_changes(steps, ax):
+    plot_changes(range(len(steps)), steps, ax=ax)
+    ax.figure.canvas.draw()
+    assert plot_changes([5.0] * len(steps), steps, ax=ax) is ax
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "match"),
+    [
+        (([1, 2], STEPS), DimensionError, "one for each of the 3 tables of changes; it has 2"),
+        (([[1, 2, 3]], STEPS), DimensionError, "one dimension"),
+        (([1, 3, 2], STEPS), ParameterError, "in order"),
+        (([1, 2, np.inf], STEPS), NotFiniteError, "times must be finite"),
+        ((["a", "b", "c"], STEPS), NotNumericError, "numbers or dates"),
+        (([1], [{"no": []}]), ParameterError, "there is a dict without events"),
+        (([1], [3]), ParameterError, "tables that Partition.changes gave"),
+    ],
+)
+def test_bad_changes(values, error, match):
+    with pytest.raises(error, match=match):
+        plot_changes(*values)
+    with pytest.raises(NotNumericError, match="known"):
+        plot_changes([1, 2, 3], STEPS, known=["then"])
     assert plt.get_fignums() == []

@@ -124,7 +124,7 @@ def test_newer_formats_are_refused(rng, path):
     h.insert(rng.normal(size=(5, 2)))
     h.save(path)
     rewritten(path, version=file_format.FORMAT_VERSION + 1)
-    with pytest.raises(NewerFormatError, match="has format version 4, and this evertree reads up to 3: upgrade"):
+    with pytest.raises(NewerFormatError, match="has format version 5, and this evertree reads up to 4: upgrade"):
         et.load(path)
 
 
@@ -154,6 +154,28 @@ def test_files_of_version_2_are_read_and_go_on():
         h.certify()
         h.insert(x[:1] + 0.1)
         assert_valid_and_homogeneous(h)
+
+
+def test_files_of_version_3_are_read_and_go_on():
+    """They have no window."""
+    folder = Path(__file__).parent / "files"
+    x = np.random.default_rng(7).normal(size=(40, 3)).round(3)
+    ward, complete = et.load(folder / "version_3_ward.evertree"), et.load(folder / "version_3_complete.evertree")
+    assert ward.keys() == [i for i in range(40) if i != 3]
+    for h in (ward, complete):
+        np.testing.assert_array_equal(h.points(), np.delete(x, 3, axis=0))
+        assert h.window is None
+        assert h.refine().stable
+        h.keep(last=20)
+        h.insert(x[:1] + 0.1)
+        h.validate()
+
+
+def test_files_of_version_4_have_their_window():
+    h = et.load(Path(__file__).parent / "files" / "version_4_window.evertree")
+    assert h.window == et.Window(last=30, max_age=10.0)
+    assert (h.keys(), h.expire(time=13.5)) == (list(range(5, 32)), list(range(5, 14)))
+    h.validate()
 
 
 def test_files_of_others_are_refused(tmp_path):

@@ -484,8 +484,13 @@ def test_newer_versions_are_refused(path):
         et.open(path)
 
 
-@pytest.mark.parametrize("version", range(1, database.STORE_VERSION + 1))
-@pytest.mark.parametrize("kind", ["ward", "words"])
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        *((version, kind) for version in range(1, database.STORE_VERSION + 1) for kind in ("ward", "words")),
+        *((version, "window") for version in range(2, database.STORE_VERSION + 1)),
+    ],
+)
 def test_files_of_every_version_are_opened_and_go_on(tmp_path, version, kind):
     place = tmp_path / "tree.db"
     place.write_bytes((FILES / f"store_{version}_{kind}.db").read_bytes())
@@ -497,8 +502,10 @@ def test_files_of_every_version_are_opened_and_go_on(tmp_path, version, kind):
         h.verify()
         h.remove([h.keys()[0]])
         h.refine()
+        assert h.window == expected.window
     with et.open(place) as h:
         assert len(h) == len(expected) - 1
+    assert database.store_version(place) == database.STORE_VERSION  # an older evertree must not write to it any more
 
 
 def _edits_of_the_file(h, kind):
@@ -511,6 +518,8 @@ def _edits_of_the_file(h, kind):
         h.update(["b"], ["cabana"])
         h.remove(["m"])
     else:
+        if kind == "window":
+            h.keep(last=30, max_age=20, time=0)
         for number in range(24):
             make_edit(h, number)
             if number == 9 and isinstance(h, et.DurableHierarchy):

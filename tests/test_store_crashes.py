@@ -40,9 +40,9 @@ def run(script, *args, **variables):
 
 @process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
-@pytest.mark.parametrize(("linkage", "n_kills"), [("ward", 200), ("complete", 40)])
-def test_a_process_that_is_killed_loses_nothing(tmp_path, linkage, n_kills):
-    told = run("kill_driver.py", tmp_path / "killed.db", n_kills, linkage, 0)
+@pytest.mark.parametrize(("linkage", "n_kills", "last"), [("ward", 200, 0), ("complete", 40, 0), ("ward", 60, 25)])
+def test_a_process_that_is_killed_loses_nothing(tmp_path, linkage, n_kills, last):
+    told = run("kill_driver.py", tmp_path / "killed.db", n_kills, linkage, 0, last)
     assert told.startswith(f"{n_kills} kills")
     assert int(told.split()[2]) > n_kills  # edits
 

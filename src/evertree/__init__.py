@@ -16,6 +16,7 @@ from evertree.refinement import Report
 from evertree.store import DurableHierarchy
 from evertree.store import open as open  # noqa: A004
 from evertree.verdicts import Instability
+from evertree.window import Window
 
 if TYPE_CHECKING:
     from evertree.estimators import AnytimeClustering as AnytimeClustering
@@ -44,6 +45,7 @@ __all__ = [
     "Location",
     "Partition",
     "Report",
+    "Window",
     "agglomerate",
     "errors",
     "load",

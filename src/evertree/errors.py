@@ -25,6 +25,10 @@ class ParameterError(EvertreeError, ValueError):
     """An option has a value that it cannot have."""
 
 
+class TimeError(ParameterError):
+    """A time that goes back, or is by another clock than those before it."""
+
+
 class LinkageError(ParameterError):
     """A linkage and a metric that have no meaning together, or are not known."""
 

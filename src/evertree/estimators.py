@@ -34,15 +34,19 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     max_seconds : float or None
         How long `fit` and `partial_fit` may refine after the points are inserted; None until the goal is reached. The
         tree is valid whatever the time, and ``hierarchy_.refine()`` goes on.
+    keep_last : int or None
+        For streams: after `partial_fit` only so many points stay, those that came last, and ``labels_`` are theirs.
+        `fit` clusters all points that it is given, whatever their number; the next `partial_fit` lets the oldest go.
+        With None, all stay, unless ``hierarchy_`` has a window of its own (see `Hierarchy.keep`).
 
     Attributes
     ----------
     hierarchy_ : Hierarchy
         The live tree, with keys 0, 1, … for the rows in the order in which they came. Edit it, and call `relabel`.
     labels_ : ndarray of int
-        The cluster of each live point, in the order of ``hierarchy_.keys()``: of all points so far. After `fit` they
-        are 0, 1, … by first appearance; after `partial_fit` clusters keep the labels that they had, and new ones get
-        new labels.
+        The cluster of each live point, in the order of ``hierarchy_.keys()``: of all points so far, or of the last
+        `keep_last`. After `fit` they are 0, 1, … by first appearance; after `partial_fit` clusters keep the labels that
+        they had, and new ones get new labels.
     partition_ : Partition
         The same, by key; ``partition_.changes(earlier)`` says what became of each cluster.
     n_clusters_ : int
@@ -88,6 +92,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         goal: str = "stable",
         search_width: int | None = 4,
         max_seconds: float | None = None,
+        keep_last: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.distance_threshold = distance_threshold
@@ -97,6 +102,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.goal = goal
         self.search_width = search_width
         self.max_seconds = max_seconds
+        self.keep_last = keep_last
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Cluster points from scratch.
@@ -132,12 +138,23 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         ...     model = model.partial_fit(batch)
         >>> model.labels_
         array([0, 0, 1])
+
+        A stream without an end, of which only the last points stay:
+
+        >>> model = et.AnytimeClustering(n_clusters=2, keep_last=3)
+        >>> for x in range(100):
+        ...     model = model.partial_fit([[x % 2]])
+        >>> model.hierarchy_.keys()
+        [97, 98, 99]
         """
         is_first = not hasattr(self, "hierarchy_")
         X = self._checked(X, reset=is_first)
         self._check_parameters()
         h = self._new_hierarchy() if is_first else self.hierarchy_
+        if is_first:
+            self._move_window(h)  # before, so that a large batch takes no more memory than the window
         h.insert(X, sample_weight=sample_weight)
+        self._move_window(h)
         return self._finish(h, None if is_first else self.partition_)
 
     def relabel(self) -> Self:
@@ -240,6 +257,13 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.distance_threshold is not None:
             as_height("distance_threshold", self.distance_threshold)
         as_seconds(self.max_seconds)
+        if self.keep_last is not None:
+            as_count("keep_last", self.keep_last)
+
+    def _move_window(self, h: Hierarchy) -> None:
+        """Let a hierarchy have the window that is wanted, where one is and it has another."""
+        if self.keep_last is not None and (h.window is None or h.window.last != self.keep_last):
+            h.keep(last=self.keep_last)
 
     def _new_hierarchy(self) -> Hierarchy:
         self._check_parameters()

@@ -23,7 +23,7 @@ from evertree.codec import to_json
 from evertree.errors import CorruptFileError, EvertreeError, FileFormatError, NewerFormatError
 
 #: Written into every file. It grows when a reader of an older version could not understand the file.
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 _FORMAT = "evertree hierarchy"
 

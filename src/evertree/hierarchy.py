@@ -17,15 +17,17 @@ from evertree.errors import DimensionError, ParameterError
 from evertree.exports import HierarchyExports
 from evertree.incoming import Progress, receive, receive_again, receive_changed
 from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_weights, as_whole_number, as_width
+from evertree.keeping import HierarchyWindows
 from evertree.keys import KeyTable
 from evertree.refinement import Report
 from evertree.scheme import DISSIMILARITIES, Scheme
 from evertree.starts import HierarchyStarts
 from evertree.tree import Aim, LiveTree, new_tree
+from evertree.window import MovingWindow
 from evertree.workings import NONE, checked_progress
 
 
-class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyAnomalies, HierarchyExports):
+class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnomalies, HierarchyExports):
     """A hierarchical clustering (a dendrogram) of points that come, go and change.
 
     The tree is valid at every moment. An edit costs microseconds, where a batch method would start again, and `refine`
@@ -106,13 +108,21 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyAnomalies, HierarchyExp
         self._lock = threading.RLock()
         self._n_edits = 0
         self._keys = KeyTable()
+        self._window = None
         self._live = new_tree(Scheme(linkage, metric, metric_params), aim, None, np.dtype(np.float64))
 
     @one_at_a_time
     def insert(
-        self, X: Any, keys: Any = None, sample_weight: Any = None, progress: Progress | None = None
+        self,
+        X: Any,
+        keys: Any = None,
+        sample_weight: Any = None,
+        progress: Progress | None = None,
+        time: float | None = None,
     ) -> list[Hashable]:
         """Add points, one after the other. All of them, or on an error none.
+
+        Where there is a window, the points that are then outside go in the same call: see `keep`.
 
         Parameters
         ----------
@@ -128,11 +138,13 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyAnomalies, HierarchyExp
             Positive; a point of weight 2 counts as two points.
         progress : callable, optional
             Where the metric is a function: called with the number of pairs evaluated so far and of all pairs.
+        time : float, optional
+            Where the window has an age limit: when the points came, as for `keep`. By default now.
 
         Returns
         -------
         keys : list
-            The keys of the new points.
+            The keys of the new points, also of those that are outside the window already.
 
         Examples
         --------
@@ -158,8 +170,12 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyAnomalies, HierarchyExp
         >>> h.cut(n_clusters=2)
         array([0, 0, 1])
         """
+        moment = self._moment(time)
         incoming, weights, chosen = self._checked(X, keys, sample_weight, progress)
-        return self._insert(incoming, weights, chosen) if weights.size else []
+        if weights.size:
+            return self._insert(incoming, weights, chosen, moment)
+        self.expire(time)
+        return []
 
     @one_at_a_time
     def remove(self, keys: Any) -> None:
@@ -337,7 +353,8 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyAnomalies, HierarchyExp
         >>> len(h), len(twin)
         (1, 2)
         """
-        return Hierarchy._assembled(self.seed, self._live.copy(), self._keys.copy())
+        window = None if self._window is None else self._window.copy()
+        return Hierarchy._assembled(self.seed, self._live.copy(), self._keys.copy(), window)
 
     @one_at_a_time
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -364,23 +381,24 @@ class Hierarchy(HierarchyStarts, HierarchyCuts, HierarchyAnomalies, HierarchyExp
         return f"Hierarchy(linkage={self.linkage!r}, metric={self._live.scheme.metric_name}): {content}"
 
     @classmethod
-    def _assembled(cls, seed: int, live: LiveTree, keys: KeyTable) -> Self:
+    def _assembled(cls, seed: int, live: LiveTree, keys: KeyTable, window: MovingWindow | None) -> Self:
         h = cls.__new__(cls)
         h._lock = threading.RLock()
         h._n_edits = 0
-        h._seed, h._live, h._keys = seed, live, keys
+        h._seed, h._live, h._keys, h._window = seed, live, keys, window
         return h
 
     def __copy__(self) -> Hierarchy:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Hierarchy._assembled, (self._seed, self._live, self._keys)
+        return Hierarchy._assembled, (self._seed, self._live, self._keys, self._window)
 
     @property
     def _options(self) -> dict[str, Any]:
         """What a file keeps beside the tree and its scheme."""
-        return {"goal": self.goal, "search_width": self.search_width, "seed": self.seed}
+        window = None if self._window is None else self._window.state()
+        return {"goal": self.goal, "search_width": self.search_width, "seed": self.seed, "window": window}
 
     def _set_scheme(self, scheme: Scheme, X: Any) -> Report:
         old = self._live
@@ -447,4 +465,4 @@ def load(path: str | os.PathLike[str], metric: Callable[..., Any] | None = None)
     Hierarchy(linkage='ward', metric='euclidean'): 2 points, 1 column of float64
     """
     live, keys, options = saving.load(path, metric)
-    return Hierarchy._assembled(options["seed"], live, keys)
+    return Hierarchy._assembled(options["seed"], live, keys, options["window"])

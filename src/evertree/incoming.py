@@ -119,6 +119,19 @@ def receive_again(live: LiveTree, leaves: NDArray[np.int32]) -> Incoming:
     )
 
 
+def without_first(incoming: Incoming, count: int, n_live: int) -> Incoming:
+    """Incoming points but for the first `count` of them; stored dissimilarities are to `n_live` others and theirs."""
+    if count == 0:
+        return incoming
+    points, coordinates, matrix = incoming.points, incoming.coordinates, incoming.dissimilarities
+    return Incoming(
+        None if points is None else points[count:],
+        None if coordinates is None else coordinates[count:],
+        None if matrix is None else np.hstack([matrix[count:, :n_live], matrix[count:, n_live + count :]]),
+        incoming.n_evaluated,
+    )
+
+
 def _as_points_or_objects(scheme: Scheme, X: Any, live: LiveTree | None) -> Any:
     """Vectors as an array, objects as a list."""
     if scheme.holds != OBJECTS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from decimal import Decimal
+from itertools import islice
 from numbers import Real
 
 import numpy as np
@@ -35,6 +36,7 @@ class KeyTable:
         self._numbers = np.empty(0, np.int64)
         self._leaves = np.empty(0, np.int32)
         self._n_slots = 0
+        self._first = 0  # slots below it have no leaf
         self._n_live = 0
         # Chosen keys: both are None as long as there are none.
         self._leaf_of: dict[Hashable, int] | None = None
@@ -92,9 +94,25 @@ class KeyTable:
                 f"keys must be new; taken already: {listed(taken)}. To change a live point use update()"
             )
 
-    def add(self, keys: Sequence[Hashable] | None, leaves: NDArray[np.int32]) -> list[Hashable]:
-        """Give keys, the next numbers where they are None, to new leaves; return them."""
-        count = leaves.size
+    def oldest(self, count: int) -> tuple[list[Hashable], NDArray[np.int32]]:
+        """The `count` oldest live keys, or all where there are fewer, and their leaves. O(count), amortised."""
+        if self._leaf_of is not None:
+            found = dict(islice(self._leaf_of.items(), count))
+            return list(found), np.fromiter(found.values(), np.int32, len(found))
+        slots, stop = np.empty(0, np.intp), self._first
+        while slots.size < min(count, self._n_live):
+            stop = min(self._first + max(count, 2 * (stop - self._first)), self._n_slots)
+            slots = self._first + np.flatnonzero(self._leaves[self._first : stop] != NULL)
+        if slots.size:
+            self._first = int(slots[0])
+        return self._numbers[slots[:count]].tolist(), self._leaves[slots[:count]]
+
+    def add(self, keys: Sequence[Hashable] | None, leaves: NDArray[np.int32], n_passing: int = 0) -> list[Hashable]:
+        """Give keys, the next numbers where they are None, to new leaves; return them.
+
+        The first `n_passing` are for points that are gone as soon as they have come, and have no leaves.
+        """
+        count = n_passing + leaves.size
         if keys is None:
             numbers = self._free_numbers(count)
             added: list[Hashable] = list(numbers)
@@ -104,10 +122,11 @@ class KeyTable:
             self._use_dict()
             self.next_number = max(self.next_number, 1 + max(map(_whole_part, added), default=-1))
         if self._leaf_of is None or self._key_of is None:
-            self._append(np.arange(numbers.start, numbers.stop), leaves)
+            self._append(np.arange(numbers.start + n_passing, numbers.stop), leaves)
         else:
-            self._leaf_of.update(zip(added, leaves.tolist(), strict=True))
-            self._key_of.update(zip(leaves.tolist(), added, strict=True))
+            staying = added[n_passing:]
+            self._leaf_of.update(zip(staying, leaves.tolist(), strict=True))
+            self._key_of.update(zip(leaves.tolist(), staying, strict=True))
         self.next_birth += count
         return added
 
@@ -208,13 +227,14 @@ class KeyTable:
         self._numbers = self._numbers[: self._n_slots][live]
         self._leaves = self._leaves[: self._n_slots][live]
         self._n_slots = self._leaves.size
+        self._first = 0
 
     def _use_dict(self) -> None:
         if self._leaf_of is None:
             self._leaf_of = dict(zip(self.keys(), self.leaves().tolist(), strict=True))
             self._key_of = {leaf: key for key, leaf in self._leaf_of.items()}
             self._numbers, self._leaves = np.empty(0, np.int64), np.empty(0, np.int32)
-            self._n_slots = self._n_live = 0
+            self._n_slots = self._first = self._n_live = 0
 
 
 def _whole_part(key: Hashable) -> int:

@@ -13,6 +13,7 @@ from evertree.columns import NULL
 from evertree.errors import EmptyHierarchyError, UnknownNodeError
 from evertree.keys import KeyTable
 from evertree.tree import LiveTree, views
+from evertree.window import MovingWindow, Window
 
 
 class HierarchyReader:
@@ -21,6 +22,7 @@ class HierarchyReader:
     _seed: int
     _live: LiveTree
     _keys: KeyTable
+    _window: MovingWindow | None
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -89,6 +91,20 @@ class HierarchyReader:
         3
         """
         return self._seed
+
+    @property
+    def window(self) -> Window | None:
+        """Which points stay; None if all do. See `keep`.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> h.keep(last=1000, max_age=3600)
+        []
+        >>> h.window
+        Window(last=1000, max_age=3600.0)
+        """
+        return None if self._window is None else self._window.limits
 
     @property
     def linkage(self) -> str:

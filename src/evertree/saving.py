@@ -32,6 +32,7 @@ from evertree.keys import KeyTable
 from evertree.scheme import OBJECTS, Scheme
 from evertree.tree import Aim, LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
 from evertree.tree.live import MOST_POINTS
+from evertree.window import MovingWindow
 
 
 def save(path: str | os.PathLike[str], live: LiveTree, keys: KeyTable, options: Mapping[str, Any]) -> None:
@@ -116,7 +117,11 @@ def restored(
             raise CorruptFileError("a point is younger than the next one")
         if not live.is_blank:
             live.warm_up()
-        options = {"seed": as_whole_number("seed", header["seed"])}
+        window = header.get("window")  # a file of an older version has none
+        options = {
+            "seed": as_whole_number("seed", header["seed"]),
+            "window": None if window is None else MovingWindow.of_state(window),
+        }
     except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
     return live, keys, options

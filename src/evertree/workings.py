@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from evertree.atomic import Uninterrupted
 from evertree.errors import ParameterError
 from evertree.frames import is_frame, take_keys
-from evertree.incoming import Progress, receive
+from evertree.incoming import Progress, receive, without_first
 from evertree.inputs import as_keys, as_weights
 from evertree.keys import KeyTable
 from evertree.tree import Incoming, LiveTree, new_tree, starting
 from evertree.tree.by_means import REORDER_SHARE
 from evertree.verdicts import HierarchyVerdicts
+from evertree.window import Moment, MovingWindow, Window, moment_of
 
 #: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
 UNDOABLE = 10_000
@@ -26,6 +27,9 @@ UNDOABLE = 10_000
 NONE = np.empty(0, np.int32)
 NO_WEIGHTS = np.empty(0)
 
+
+#: Points that are looked at first where some are too old.
+_FIRST_LOOK = 16
 
 #: Points that are inserted between two looks at whether Ctrl-C has come.
 _PART = 4_096
@@ -90,17 +94,27 @@ class HierarchyWorkings(HierarchyVerdicts):
             )
 
     def _insert(
-        self, incoming: Incoming, weights: NDArray[np.float64], chosen: list[Hashable] | None
+        self,
+        incoming: Incoming,
+        weights: NDArray[np.float64],
+        chosen: list[Hashable] | None,
+        moment: Moment | None = None,
     ) -> list[Hashable]:
-        """Hang checked points into the tree; return their keys."""
-        count = weights.size
+        """Hang checked points into the tree, take out what is then outside the window; return the new keys.
+
+        Points that would be outside at once are numbered, but never in the tree.
+        """
+        n_passing = 0 if self._window is None else self._window.n_passing(weights.size)
+        staying = without_first(incoming, n_passing, len(self))
+        count = len(staying)
         with Uninterrupted() as held:
             before = self._undo_copy(count)
-            live = self._live_for(incoming)
+            live = self._live_for(staying)
             self._keys.reserve(count)
-            with self._recorded("insert", chosen, incoming, weights) as edit:
+            with self._recorded("insert", chosen, incoming, weights, moment) as edit:
                 others = self._keys.leaves() if live.needs_order else NONE
-                leaves = live.add_leaves(incoming, weights, self._keys.next_births(count), others)
+                births = self._keys.next_births(weights.size)[n_passing:]
+                leaves = live.add_leaves(staying, weights[n_passing:], births, others)
                 for start in range(0, leaves.size, _PART):
                     live.insert(leaves[start : start + _PART])
                     leaves = self._reorder(live, REORDER_SHARE, leaves)
@@ -110,15 +124,65 @@ class HierarchyWorkings(HierarchyVerdicts):
                         return []  # Ctrl-C is raised where the block ends
                 self._live = live
                 self._n_edits += 1
-                return self._keys.add(chosen, leaves)
+                added = self._keys.add(chosen, leaves, n_passing)
+                if self._window is not None:
+                    self._window.admit(self._keys.next_birth, moment)
+                    self._take_out(*self._outside(moment))
+                    self._window.settle(moment)
+                return added
 
     def _remove(self, gone: list[Hashable], leaves: NDArray[np.int32]) -> None:
-        """Take live points out of the tree."""
+        """Remove live points."""
         with Uninterrupted(), self._recorded("remove", gone):
+            self._take_out(gone, leaves)
+            self._n_edits += 1
+
+    def _take_out(self, gone: list[Hashable], leaves: NDArray[np.int32]) -> None:
+        """Take live points, if there are any, out of the tree."""
+        if gone:
             self._live.detach(leaves)
             self._live.release(leaves)
             self._keys.discard(gone)
+
+    def _moment(self, time: Any) -> Moment | None:
+        """The moment of an edit, where that matters."""
+        return moment_of(self._window, time)
+
+    def _window_with(self, limits: Window | None) -> MovingWindow | None:
+        """A window with new limits, which knows what the present one knows."""
+        if limits is None or self._window is None:
+            return None if limits is None else MovingWindow(limits)
+        return self._window.changed(limits)
+
+    def _keep(self, window: MovingWindow | None, moment: Moment | None) -> list[Hashable]:
+        """Set a window, or lift it; take out what is outside, and return its keys."""
+        with Uninterrupted(), self._recorded_window(None if window is None else window.limits, moment):
+            if window is not None and len(self) and window.n_marks == 0:
+                window.admit(self._keys.next_birth, moment)
+            self._window = window
+            gone, leaves = self._outside(moment)
+            self._take_out(gone, leaves)
+            if window is not None:
+                window.settle(moment)
             self._n_edits += 1
+            return gone
+
+    def _outside(self, moment: Moment | None) -> tuple[list[Hashable], NDArray[np.int32]]:
+        """The keys and the leaves of the points that are outside the window, oldest first. O(their number)."""
+        if self._window is None:
+            return [], NONE
+        birth, last = self._window.too_old(moment), self._window.limits.last
+        n_outside = 0 if last is None else max(len(self) - last, 0)
+        if birth == 0:
+            return self._keys.oldest(n_outside)
+        count = max(n_outside, _FIRST_LOOK)
+        while True:
+            keys, leaves = self._keys.oldest(count)
+            n_old = int(np.searchsorted(self._live.tree.birth[leaves], birth))
+            if n_old < count:
+                n_outside = max(n_outside, n_old)
+                return keys[:n_outside], leaves[:n_outside]
+            count *= 4
 
     def _update(
         self,
@@ -152,8 +216,13 @@ class HierarchyWorkings(HierarchyVerdicts):
         keys: list[Hashable] | None,  # noqa: ARG002
         incoming: Incoming | None = None,  # noqa: ARG002
         weights: NDArray[np.float64] | None = None,  # noqa: ARG002
+        moment: Moment | None = None,  # noqa: ARG002
     ) -> Edit:
         """Around an edit that has been checked, and will now be made: a durable hierarchy writes it down first."""
+        return UNRECORDED
+
+    def _recorded_window(self, limits: Window | None, moment: Moment | None) -> Edit:  # noqa: ARG002
+        """The same, around a change of the window."""
         return UNRECORDED
 
     def _undo_copy(self, count: int) -> tuple[LiveTree, KeyTable] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,16 +63,22 @@ class Scheme:
 def grow(points: Points, scheme: Scheme) -> Hierarchy:
     """A tree in memory, point by point."""
     h = Hierarchy(**scheme.given(points.values))
+    fill(h, points)
+    return h
+
+
+def fill(h: Hierarchy, points: Points, time: float | None = None) -> list[Hashable]:
+    """Insert points into an empty tree in memory; return their keys."""
     n = len(points.values)
     if h.metric == "precomputed":
-        h.insert(points.values, points.keys)
-        return h
+        return h.insert(points.values, points.keys, time=time)
+    keys = []
     with bar("Inserting", n) as show:
         for start in range(0, n, _PART):
             part = slice(start, start + _PART)
-            h.insert(points.values[part], None if points.keys is None else points.keys[part])
-            show(min(start + _PART, n), f"{len(h):,} of {n:,} points")
-    return h
+            keys += h.insert(points.values[part], None if points.keys is None else points.keys[part], time=time)
+            show(min(start + _PART, n), f"{min(start + _PART, n):,} of {n:,} points")
+    return keys
 
 
 @examples(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import evertree
 from evertree.atomic import Uninterrupted
 from evertree.cli import options
-from evertree.cli.cluster import Scheme, grow
+from evertree.cli.cluster import Scheme, fill
 from evertree.cli.examples import examples
 from evertree.cli.exits import INTERRUPTED, complain
 from evertree.cli.keys import live_keys, named_keys, words_in
@@ -25,12 +25,13 @@ from evertree.errors import DimensionError, DuplicateKeyError, UnknownKeyError, 
 from evertree.hierarchy import Hierarchy
 from evertree.inputs import as_keys
 from evertree.refinement import Report
-from evertree.store import DurableHierarchy
+from evertree.window import Window
 
 
 @examples(
     ("A new tree, or more points for one that is there", "evertree insert tree.db new.csv --key id"),
     ("New values for points that are there, too", "evertree insert tree.db changes.csv --key id --update"),
+    ("Only the last 1,000 points stay, now and later", "evertree insert tree.db new.csv --key id --keep-last 1000"),
     ("From a pipe, into a new tree of another kind", "cat points.csv | evertree insert other.db - --linkage average"),
 )
 def insert(
@@ -49,13 +50,16 @@ def insert(
     metric_params: options.MetricParams = None,
     goal: options.Goal = None,
     search_width: options.SearchWidth = None,
+    keep_last: options.KeepLast = None,
+    max_age: options.MaxAge = None,
+    time_of_points: options.Time = None,
     as_json: options.Json = False,
 ) -> None:
     """Insert the points of a file into a durable tree, new or old.
 
     All of them are inserted, or on an error none. The file must have the columns of the points before, in their
     order: a tree does not know their names. Keys in text files are whole numbers where they are written like one,
-    and text otherwise.
+    and text otherwise. A window that is given stays with the tree.
     """
     if update and key is None:
         raise typer.BadParameter("needs --key, to know which points are meant", param_hint="--update")
@@ -68,12 +72,20 @@ def insert(
     else:
         is_durable(tree)  # or an error, before a pipe is read
     points = read_points(source)
-    with _new_tree(tree, points, scheme) if is_new else open_to_write(tree, **scheme.given()) as h:
-        keys, n_updated = (h.keys(), 0) if is_new else _upserted(h, points, update, source)
+    limits = Limits(keep_last, max_age, time_of_points)
+    n_before = n_updated = 0
+    if is_new:
+        h, keys = _new_tree(tree, points, scheme, limits)
+    else:
+        with open_to_write(tree, **scheme.given()) as h:
+            n_before = len(h)
+            keys, n_updated = _upserted(h, points, update, source, limits)
+    n_gone = n_before + len(keys) - len(h)
     numbered = f" (keys {keys[0]} to {keys[-1]})" if keys and points.keys is None else ""
     updated = f", {n_updated:,} updated" if update else ""
     voice = Voice(as_json)
-    voice.say(f"{counted(len(keys), 'point')} inserted{numbered}{updated}; {tree} has {len(h):,}")
+    gone = "" if h.window is None else f", {n_gone:,} gone"
+    voice.say(f"{counted(len(keys), 'point')} inserted{numbered}{updated}{gone}; {tree} has {len(h):,}")
     if points.left_out:
         voice.say(points.left_out_text)
     voice.answer(
@@ -82,6 +94,7 @@ def insert(
             "created": is_new,
             "inserted": len(keys),
             "updated": n_updated,
+            "gone": n_gone,
             "first_key": keys[0] if keys else None,
             "last_key": keys[-1] if keys else None,
             "points": len(h),
@@ -92,21 +105,52 @@ def insert(
     )
 
 
-def _new_tree(path: Path, points: Points, scheme: Scheme) -> DurableHierarchy:
-    """A durable tree of some points. It is made in memory first, so that an error leaves no file."""
-    return evertree.open(path, start=grow(points, scheme))
+@dataclass(frozen=True)
+class Limits:
+    """A window as options give it: None where a limit stays as it is, 0 where it is lifted."""
+
+    last: int | None
+    max_age: float | None
+    time: float | None
+
+    def set(self, h: Hierarchy) -> None:
+        """Let a tree have these limits, and those that it has beside them."""
+        if self.last is None and self.max_age is None:
+            return
+        now = h.window or Window()
+        last = now.last if self.last is None else self.last or None
+        h.keep(last, now.max_age if self.max_age is None else self.max_age or None, self.time)
+
+    def insert(self, h: Hierarchy, values: Any, keys: list[Hashable] | None = None) -> list[Hashable]:
+        """Set the limits, and insert points. Points that cannot be inserted leave the limits as they are."""
+        h._checked(values, keys, None)
+        self.set(h)
+        return h.insert(values, keys, time=self.time)
 
 
-def _upserted(h: Hierarchy, points: Points, update: bool, source: Source) -> tuple[list[Hashable], int]:
+def _new_tree(path: Path, points: Points, scheme: Scheme, limits: Limits) -> tuple[Hierarchy, list[Hashable]]:
+    """A new durable tree, and the keys of its points. It is made in memory first, so that an error leaves no file."""
+    h = Hierarchy(**scheme.given(points.values))
+    limits.set(h)
+    keys = fill(h, points, limits.time)
+    evertree.open(path, start=h).close()
+    return h, keys
+
+
+def _upserted(h: Hierarchy, points: Points, update: bool, source: Source, limits: Limits) -> tuple[list[Hashable], int]:
     """Insert points, and update those that are there; return the new keys and how many were updated."""
     try:
-        return _upserted_by_key(h, points, update, source) if points.keys else (h.insert(points.values), 0)
+        if points.keys:
+            return _upserted_by_key(h, points, update, source, limits)
+        return limits.insert(h, points.values), 0
     except DimensionError as error:
         text = f"{source.name}: {error} ({', '.join(points.columns[:8])})"
         raise DimensionError(f"{text}; {points.left_out_text}" if points.left_out else text) from None
 
 
-def _upserted_by_key(h: Hierarchy, points: Points, update: bool, source: Source) -> tuple[list[Hashable], int]:
+def _upserted_by_key(
+    h: Hierarchy, points: Points, update: bool, source: Source, limits: Limits
+) -> tuple[list[Hashable], int]:
     assert points.keys is not None
     keys = as_keys(live_keys(h, points.keys) if points.keys_are_text else points.keys)
     there = [row for row, key in enumerate(keys) if key in h]
@@ -118,12 +162,13 @@ def _upserted_by_key(h: Hierarchy, points: Points, update: bool, source: Source)
     known = set(there)
     new = [row for row in range(len(keys)) if row not in known]
     with Uninterrupted():  # between the two edits, too
-        inserted = h.insert(points.values[new], [keys[row] for row in new]) if new else []
+        inserted = limits.insert(h, points.values[new], [keys[row] for row in new])
+        there = [row for row in there if keys[row] in h]  # some may have left the window
         try:
             if there:
                 h.update([keys[row] for row in there], points.values[there])
         except BaseException:
-            h.remove(inserted)
+            h.remove([key for key in inserted if key in h])
             raise
     return inserted, len(there)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def of(path: Path, h: Hierarchy) -> dict[str, Any]:
         "metric": h.metric if isinstance(h.metric, str) else getattr(h.metric, "__name__", "a function"),
         "goal": h.goal,
         "search_width": h.search_width,
+        "window": None if h.window is None else asdict(h.window),
         "moves": h.n_moves,
         "grafts": h.n_grafts,
         "pending": report.pending + report.due,
@@ -51,6 +53,7 @@ def text(found: dict[str, Any]) -> str:
         "linkage": f"{found['linkage']} on {found['metric']}",
         "goal": found["goal"],
         "search width": "exhaustive" if found["search_width"] is None else str(found["search_width"]),
+        "window": "" if found["window"] is None else _window(found["window"]),
         "made so far": f"{found['moves']:,} moves, {found['grafts']:,} grafts",
         "still to do": f"{found['pending']:,} of {n_nodes:,} nodes to look at: see evertree refine"
         if found["pending"]
@@ -63,6 +66,12 @@ def text(found: dict[str, Any]) -> str:
         rows["blocked"] = f"{share['fraction']:.2%} of {share['n_nodes']:,} nodes would rather merge with another"
     width = max(map(len, rows))
     return "\n".join(f"{name:{width}}  {value}" for name, value in rows.items() if value)
+
+
+def _window(limits: dict[str, Any]) -> str:
+    last = [] if limits["last"] is None else [f"the last {limits['last']:,} points"]
+    age = [] if limits["max_age"] is None else [f"none that came more than {limits['max_age']:,g} ago"]
+    return ", ".join(last + age)
 
 
 def _version(path: Path) -> int:

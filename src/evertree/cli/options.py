@@ -31,6 +31,7 @@ class GoalName(StrEnum):
 
 _CLUSTERING = "How points are compared"
 _CUTS = "Cuts"
+_WINDOW = "Which points stay"
 _READING = "How the file is read"
 _EXPORTS = "Exports"
 
@@ -157,6 +158,35 @@ Batch = Annotated[
         "--batch",
         rich_help_panel=_CLUSTERING,
         help="Start from the tree of a batch library: exact, in quadratic time, and memory but for ward.",
+    ),
+]
+
+# Which points stay.
+KeepLast = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=0,
+        rich_help_panel=_WINDOW,
+        help="From now on only the N points that were inserted last; 0 lifts the limit.",
+    ),
+]
+MaxAge = Annotated[
+    float | None,
+    typer.Option(
+        metavar="AGE",
+        min=0,
+        rich_help_panel=_WINDOW,
+        help="From now on no points that came longer ago than that: seconds, or the unit of --time; 0 lifts the limit.",
+    ),
+]
+Time = Annotated[
+    float | None,
+    typer.Option(
+        "--time",
+        metavar="NUMBER",
+        rich_help_panel=_WINDOW,
+        help="When the points came, for --max-age by the clock of the data. By default now.",
     ),
 ]
 

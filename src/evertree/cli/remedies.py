@@ -8,6 +8,11 @@ _LOCKED = re.compile(r"(?P<file>.+) is open for writing already, by process (?P<
 _OPTION = re.compile(
     r"(?P<name>\w+) must be None or (?P<found>.+), which the hierarchy in (?P<file>.+) has; it is (?P<given>.+): .*"
 )
+_CLOCKS = {
+    "give time= here too": "give --time",
+    "leave time= out, or lift the window by keep() and set it anew with a time=": "leave --time out, or lift the limit "
+    "first, with --max-age 0",
+}
 _RESET = re.compile(r"[Cc]hoose another prefix, or pass reset=True, which drops ")
 
 #: What Python changes in a tree that is there.
@@ -20,6 +25,8 @@ def on_the_command_line(text: str) -> str:
         return _locked(**found.groupdict())
     if found := _OPTION.fullmatch(text):
         return _other_option(**found.groupdict())
+    for in_python, here in _CLOCKS.items():
+        text = text.replace(in_python, here)
     return _RESET.sub("give another --prefix, or --reset, which drops ", text)
 
 

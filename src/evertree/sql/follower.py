@@ -255,6 +255,11 @@ class Follower:
     def _poll(self, full: bool) -> Tick:
         start = time.perf_counter()
         h, tables = self.hierarchy, self._tables
+        if h.window is not None:
+            raise ParameterError(
+                f"the table says which points there are, so its hierarchy must have no window; it has {h.window}: lift "
+                "it by keep(), and delete old rows from the table"
+            )
         with self._database.transaction() as connection:
             state = tables.read_state(connection, self._token)
             before = self._partitions(connection, state)

@@ -27,7 +27,7 @@ from evertree.store.records import array_of
 
 #: SQLite keeps both in the header of the file: whose it is, and in which version.
 APPLICATION_ID = 0x65767472
-STORE_VERSION = 1
+STORE_VERSION = 2
 
 #: Bytes of an array in one row: SQLite takes up to 10⁹.
 _PART = 1 << 26
@@ -103,6 +103,8 @@ class Database:
             ask("PRAGMA journal_mode = WAL")
             ask("PRAGMA synchronous = FULL")
             ask(f"PRAGMA journal_size_limit = {_LOG_KEPT}")
+            if not is_new and version < STORE_VERSION:  # an older evertree would not understand what is written now
+                ask(f"PRAGMA user_version = {STORE_VERSION}")
         return is_new
 
     def _check_owner(self, owner: int, version: int, tables: dict[str, str]) -> None:

@@ -22,9 +22,10 @@ from evertree.refinement import Report
 from evertree.scheme import Scheme
 from evertree.store.database import Database
 from evertree.store.lock import WriterLock
-from evertree.store.records import pack, pack_edit
+from evertree.store.records import pack, pack_edit, pack_window
 from evertree.store.replay import make_again, read_snapshot
 from evertree.tree import Incoming, LiveTree
+from evertree.window import Moment, Window
 from evertree.workings import UNRECORDED, Edit, checked_progress
 
 #: A snapshot is written when making the edits since the last one again would take this many times as long as writing
@@ -81,7 +82,7 @@ class DurableHierarchy(Hierarchy):
     @classmethod
     def _over(cls, path: str, h: Hierarchy) -> Self:
         """Take over a hierarchy in memory, which is what is in the file, for reading alone."""
-        durable = cls._assembled(h._seed, h._live, h._keys)
+        durable = cls._assembled(h._seed, h._live, h._keys, h._window)
         durable._path, durable._pid = path, os.getpid()
         durable._database, durable._seq, durable._known = None, 0, None
         durable._mode = _RECORDING
@@ -191,7 +192,7 @@ class DurableHierarchy(Hierarchy):
                     self._replay(database, self._seq)
                 else:  # a new snapshot, or another file by the same name
                     h = read_snapshot(database, self.metric)
-                    self._live, self._keys = h._live, h._keys
+                    self._live, self._keys, self._window = h._live, h._keys, h._window
                     self.__dict__.pop("_lineage", None)
                     self._replay(database, database.seq)
         finally:
@@ -310,11 +311,18 @@ class DurableHierarchy(Hierarchy):
         keys: list[Hashable] | None,
         incoming: Incoming | None = None,
         weights: NDArray[np.float64] | None = None,
+        moment: Moment | None = None,
     ) -> Edit:
         if self._mode == _REPLAYING:
             return UNRECORDED
         self._refuse_while_changing()
-        return _DurableEdit(self, self._writable(), kind, pack_edit(keys, incoming, weights))
+        return _DurableEdit(self, self._writable(), kind, pack_edit(keys, incoming, weights, moment))
+
+    def _recorded_window(self, limits: Window | None, moment: Moment | None) -> Edit:
+        if self._mode == _REPLAYING:
+            return UNRECORDED
+        self._refuse_while_changing()
+        return _DurableEdit(self, self._writable(), "keep", pack_window(limits, moment))
 
     @contextmanager
     def _doing(self, mode: str) -> Iterator[None]:

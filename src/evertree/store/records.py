@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from evertree.codec import decode_all, encode_all, to_json
 from evertree.tree import Incoming
+from evertree.window import Moment, Window
 
 _LENGTH = 4
 
@@ -57,17 +58,22 @@ def array_of(data: Any, kind: str, shape: Any) -> NDArray[Any]:
     return np.frombuffer(data, dtype, count).reshape(shape)
 
 
-def pack_edit(keys: list[Hashable] | None, incoming: Incoming | None, weights: NDArray[np.float64] | None) -> bytes:
+def pack_edit(
+    keys: list[Hashable] | None,
+    incoming: Incoming | None,
+    weights: NDArray[np.float64] | None,
+    moment: Moment | None = None,
+) -> bytes:
     """A record of points that come, go or change.
 
     Vectors are kept as they were given, since coordinates follow from them. Dissimilarities are kept too: of those that
-    a function gave, so that it need not be called again.
+    a function gave, so that it need not be called again. What leaves a window when points come follows from the moment.
     """
+    arrays = _arrays_of(moment)
     if keys is None and incoming is not None and incoming.dissimilarities is None and weights is not None:
-        points = incoming.points
-        return _vectors(points.dtype.str, points.shape) + weights.tobytes() + points.tobytes()
+        points, when = incoming.points, b"".join(array.tobytes() for array in arrays.values())
+        return _vectors(points.dtype.str, points.shape, bool(arrays)) + when + weights.tobytes() + points.tobytes()
     header: dict[str, Any] = {"keys": None if keys is None else encode_all(keys)}
-    arrays: dict[str, NDArray[Any]] = {}
     if incoming is not None and weights is not None:
         arrays["weights"] = weights
         if isinstance(incoming.points, np.ndarray):
@@ -81,10 +87,33 @@ def pack_edit(keys: list[Hashable] | None, incoming: Incoming | None, weights: N
 
 
 @functools.lru_cache
-def _vectors(kind: str, shape: tuple[int, int]) -> bytes:
+def _vectors(kind: str, shape: tuple[int, int], has_moment: bool) -> bytes:
     """The beginning of a record of vectors without keys of their own: the same for every single point."""
-    weights, points = np.empty(shape[0]), np.empty(shape, kind)
-    return pack({"keys": None}, {"weights": weights, "points": points})[: -weights.nbytes - points.nbytes]
+    arrays = _arrays_of(Moment(0.0, False) if has_moment else None)
+    arrays |= {"weights": np.empty(shape[0]), "points": np.empty(shape, kind)}
+    return pack({"keys": None}, arrays)[: -sum(array.nbytes for array in arrays.values())]
+
+
+def pack_window(limits: Window | None, moment: Moment | None) -> bytes:
+    """A record of a window that is set, or lifted."""
+    return pack({"window": None if limits is None else [limits.last, limits.max_age]}, _arrays_of(moment))
+
+
+def window_of(header: Mapping[str, Any]) -> Window | None:
+    """The window in the header of a record."""
+    return None if header["window"] is None else Window(*header["window"])
+
+
+def _arrays_of(moment: Moment | None) -> dict[str, NDArray[Any]]:
+    return {} if moment is None else {"moment": np.array(moment, np.float64)}
+
+
+def moment_of(arrays: Mapping[str, NDArray[Any]]) -> Moment | None:
+    """When the edit was made, where a window has to know."""
+    if "moment" not in arrays:
+        return None
+    time, is_given = arrays["moment"].tolist()
+    return Moment(time, bool(is_given))
 
 
 def keys_of(header: Mapping[str, Any]) -> list[Hashable] | None:

@@ -14,7 +14,7 @@ from evertree.hierarchy import Hierarchy
 from evertree.incoming import receive
 from evertree.inputs import as_dissimilarities, as_weights
 from evertree.store.database import Database
-from evertree.store.records import keys_of, points_of, unpack
+from evertree.store.records import keys_of, moment_of, points_of, unpack, window_of
 from evertree.tree import Incoming, invariants
 
 
@@ -28,7 +28,7 @@ def read_snapshot(database: Database, metric: Any) -> Hierarchy:
         raise CorruptFileError(f"{database.path} is damaged: {error}") from error
     function = metric if callable(metric) and header.get("metric") is None else None
     live, keys, options = saving.restored(header, arrays, database.path, function)
-    return Hierarchy._assembled(options["seed"], live, keys)
+    return Hierarchy._assembled(options["seed"], live, keys, options["window"])
 
 
 def check_tree(h: Hierarchy, path: str) -> None:
@@ -49,6 +49,8 @@ def make_again(h: Hierarchy, kind: str, payload: bytes, path: str, seq: int) -> 
             h.remove(keys_of(header))
         elif kind == "update":
             _update_again(h, header, arrays)
+        elif kind == "keep":
+            h._keep(h._window_with(window_of(header)), moment_of(arrays))
         elif kind == "refine":
             h.refine(until=header["until"], moves=header["moves"])
         else:
@@ -66,7 +68,8 @@ def _insert_again(h: Hierarchy, header: Mapping[str, Any], arrays: Mapping[str, 
     else:
         incoming = receive(live.scheme, points, None if live.is_blank else live)
     count = len(incoming)
-    h._insert(incoming, as_weights(arrays["weights"], count), h._new_keys(keys_of(header), count))
+    weights, chosen = as_weights(arrays["weights"], count), h._new_keys(keys_of(header), count)
+    h._insert(incoming, weights, chosen, moment_of(arrays))
 
 
 def _update_again(h: Hierarchy, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -1,0 +1,143 @@
+"""`plot_changes`: what became of the clusters of a stream, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.errors import DimensionError, NotFiniteError, NotNumericError, ParameterError
+from evertree.plotting.axes import given_or_new, matplotlib
+from evertree.plotting.dendrogram import LINK_COLOR, PALETTE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: The events that are drawn, and in which colour: above the line what makes more clusters, below it what makes fewer.
+_ABOVE = {"born": PALETTE[2], "split": PALETTE[3]}
+_BELOW = {"died": PALETTE[1], "merged": PALETTE[0]}
+
+#: How much higher the axes are where names of what is known stand in them, upright.
+_ROOM_FOR_NAMES = 0.25
+
+
+def plot_changes(
+    times: Any,
+    changes: Sequence[Any],
+    *,
+    known: Mapping[str, Any] | Iterable[Any] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how many clusters were born, split, died and merged, step by step.
+
+    Each step is a bar that ends at its time and begins where the one before ended. What makes more clusters, births and
+    splits, is above the line; what makes fewer, deaths and mergers, is below it.
+
+    Parameters
+    ----------
+    times : array-like of k numbers or dates
+        When each partition was made, in order.
+    changes : sequence of k tables
+        What `Partition.changes` gave for it and the one before.
+    known : mapping of str to times, or collection of times, optional
+        What is known to have happened, drawn as upright lines, with their names.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. By default a new figure is made with ``matplotlib.pyplot.subplots``, so that a notebook shows it.
+
+    Returns
+    -------
+    ax : matplotlib.axes.Axes
+
+    Raises
+    ------
+    MissingExtraError
+        Without Matplotlib.
+    DimensionError, NotNumericError, NotFiniteError, ParameterError
+        For times that are no numbers or dates, in order, one for each table; and for tables without events.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from evertree.plotting import plot_changes
+    >>> h = et.Hierarchy()
+    >>> h.keep(last=4)
+    []
+    >>> keys = h.insert([[0.0], [1.0], [8.0], [9.0]])
+    >>> before, changes = h.partition(height=3.0), []
+    >>> for batch in ([[0.5], [8.5]], [[30.0], [31.0]]):
+    ...     keys = h.insert(batch)
+    ...     now = h.partition(height=3.0, follow=before)
+    ...     changes.append(now.changes(before))
+    ...     before = now
+    >>> ax = plot_changes([1, 2], changes, known={"something new": 1.5}, ax=Figure().subplots())
+    >>> ax.get_legend_handles_labels()[1]
+    ['born', 'split', 'died', 'merged']
+    """
+    events = [_events_of(table) for table in changes]
+    when, is_dated = _as_times("times", times)
+    if when.size != len(events):
+        raise DimensionError(f"times must have one for each of the {len(events)} tables of changes; it has {when.size}")
+    if (np.diff(when) < 0).any():
+        raise ParameterError("times must be in order")
+    named = _named_times(known)
+
+    ax = given_or_new(ax, (9, 3.6))
+    steps = np.diff(when)
+    typical = float(np.median(steps[steps > 0])) if (steps > 0).any() else 1.0
+    widths = np.concatenate([[typical] * min(when.size, 1), steps])
+    for side, colors in ((1, _ABOVE), (-1, _BELOW)):
+        base = np.zeros(when.size)
+        for name, color in colors.items():
+            counts = side * np.array([list(found).count(name) for found in events], np.float64)
+            ax.bar(when, counts, -widths, base, align="edge", color=color, label=name, linewidth=0)
+            base += counts
+    ax.axhline(0, color=LINK_COLOR, linewidth=0.8)
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high + (_ROOM_FOR_NAMES * (high - low) if any(name for name, _ in named) else 0))
+    for name, line in named:
+        ax.axvline(line, color="black", linewidth=0.9, linestyle="--")
+        text = ax.text(line, 0.98, name, transform=ax.get_xaxis_transform(), rotation=90, ha="right", va="top")
+        text.set(fontsize="small", parse_math=False)  # names may hold dollar signs that are no mathematics
+    if is_dated:
+        ax.xaxis_date()
+    ax.margins(x=0.01)
+    ax.set_ylabel("events in a step")
+    ax.yaxis.set_major_locator(matplotlib("ticker").MaxNLocator(integer=True))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
+    return ax
+
+
+def _events_of(table: Any) -> list[str]:
+    """The events in a table of changes."""
+    try:
+        return [str(name) for name in table["event"]]
+    except (TypeError, LookupError, ValueError):
+        raise ParameterError(
+            f"changes must be tables that Partition.changes gave; there is a {type(table).__name__} without events"
+        ) from None
+
+
+def _named_times(known: Mapping[str, Any] | Iterable[Any] | None) -> list[tuple[str, float]]:
+    """What is known to have happened, and when; without a name where only times were given."""
+    pairs = list(known.items()) if isinstance(known, Mapping) else [("", time) for time in known or ()]
+    times, _ = _as_times("known", [time for _, time in pairs])
+    return [(str(name), float(time)) for (name, _), time in zip(pairs, times, strict=True)]
+
+
+def _as_times(name: str, values: Any) -> tuple[NDArray[np.float64], bool]:
+    """Times as numbers, for dates those of Matplotlib, and whether they are dates."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise DimensionError(f"{name} must have one dimension; the shape is {array.shape}")
+    is_dated = array.dtype.kind == "M" or (array.dtype.kind == "O" and all(hasattr(x, "isoformat") for x in array))
+    try:
+        found = np.asarray(matplotlib("dates").date2num(array) if is_dated and array.size else array, np.float64)
+    except (TypeError, ValueError) as error:
+        raise NotNumericError(f"{name} must be numbers or dates: {error}") from None
+    if not np.isfinite(found).all():
+        raise NotFiniteError(f"{name} must be finite; there is NaN or infinity")
+    return found, is_dated and array.size > 0
