@@ -74,9 +74,11 @@ def widest_gap(heights: NDArray[np.float64]) -> int:
 
     Ranges are compared by the quotient of their ends, as heights of the top merges differ by more than those below.
     """
-    from_root = np.append(0.0, heights)[-_MOST_COLOURED:][::-1]  # what is above and below cuts into 2, 3, … clusters
-    if from_root[0] == 0:
+    from_root = heights[-_MOST_COLOURED:][::-1]  # cuts into 2, 3, … clusters are between the first two, the next two, …
+    if from_root.size == 0 or from_root[0] == 0:
         return 1
+    if from_root.size == 1:
+        return 2
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(from_root[:-1] > 0, from_root[:-1] / from_root[1:], 0.0)
     return int(np.argmax(ratio)) + 2

@@ -11,10 +11,10 @@ from evertree.plotting import lay_out
 from evertree.plotting.dendrogram import shortened
 from evertree.tree.views import Top
 
-#: Pixels: the width of a bottom cluster, the heights of the picture and of the texts below it, and room at its ends.
+#: Pixels: the width of a bottom cluster, the height of the picture above the texts, of a letter, and room at the ends.
 _COLUMN = 20
 _HEIGHT = 150
-_TEXT = 110
+_LETTER = 7
 _MARGIN = 8
 
 #: Half the width of a triangle.
@@ -34,7 +34,8 @@ def glance(title: str, facts: Mapping[str, str], top: Top, texts: Sequence[str])
 def _svg(top: Top, texts: Sequence[str]) -> str:
     layout = lay_out(top.Z)
     n_bottom = top.nodes.size
-    width, height = _COLUMN * n_bottom + 2 * _MARGIN, _HEIGHT + _TEXT
+    shown = [shortened(text) for text in texts]
+    width, height = _COLUMN * n_bottom + 2 * _MARGIN, _HEIGHT + _LETTER * max(map(len, shown)) + 2 * _MARGIN
     ceiling = float(max(top.Z[:, 2].max(initial=0), top.height.max(initial=0))) or 1.0
 
     place = np.empty(2 * n_bottom - 1)
@@ -56,8 +57,7 @@ def _svg(top: Top, texts: Sequence[str]) -> str:
         if top.size[u] > 1
     )
     labels = "".join(
-        f'<text transform="translate({x[u] + 4:.1f} {_HEIGHT + 6}) rotate(90)" text-anchor="start">'
-        f"{escaped(shortened(texts[u]))}</text>"
+        f'<text transform="translate({x[u] - 4:.1f} {_HEIGHT + _MARGIN}) rotate(90)">{escaped(shown[u])}</text>'
         for u in layout.bottom_node.tolist()
     )
     return (
