@@ -10,7 +10,7 @@ import pytest
 import evertree as et
 from browser import chromium
 from evertree.plotting.dendrogram import NOISE_COLOR, PALETTE
-from test_page import HOSTILE
+from helpers import HOSTILE_KEYS
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -181,6 +181,17 @@ def test_zoom_and_escape(h, show):
     assert page.is_checked("#log")
 
 
+def test_buttons_of_the_details(h, show):
+    page = show(h)
+    page.focus("#tree")
+    press(page, "-")
+    for name, expected in (("Open", 2), ("Open all below", 60), ("Close", 1)):
+        page.locator("#details button", has_text=re.compile(f"^{name}$")).focus()
+        press(page, "Enter")
+        assert n_rows(page) == expected
+        assert page.evaluate("document.activeElement.id") == "tree"  # the button is another one now
+
+
 def test_all_can_be_reached_with_tab(h, show):
     page = show(h, partition=h.cut(n_clusters=3))
     reached = []
@@ -347,17 +358,17 @@ def test_dark_colours(h, show):
 
 def test_hostile_keys_are_text(show):
     h = et.Hierarchy()
-    h.insert(np.arange(float(len(HOSTILE))).reshape(-1, 1), keys=HOSTILE)
-    page = show(h, title=HOSTILE[0], columns={HOSTILE[2]: HOSTILE})
-    shown = {str(key).replace("\ud800", "\ufffd") for key in HOSTILE}
+    h.insert(np.arange(float(len(HOSTILE_KEYS))).reshape(-1, 1), keys=HOSTILE_KEYS)
+    page = show(h, title=HOSTILE_KEYS[0], columns={HOSTILE_KEYS[2]: HOSTILE_KEYS})
+    shown = {str(key).replace("\ud800", "\ufffd") for key in HOSTILE_KEYS}
     assert {text.replace("\ud800", "\ufffd") for text in texts(page)} == shown
-    assert page.text_content("h1") == HOSTILE[0]
+    assert page.text_content("h1") == HOSTILE_KEYS[0]
     page.focus("#tree")
-    press(page, "Home", *["ArrowDown"] * len(HOSTILE))
+    press(page, "Home", *["ArrowDown"] * len(HOSTILE_KEYS))
     assert page.locator("img, b, script").count() == 2  # the data and the script of the page
     page.fill("#search", "onerror")
     press(page, "Enter")
-    assert detail(page, "Key") == HOSTILE[2]
+    assert detail(page, "Key") == HOSTILE_KEYS[2]
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])

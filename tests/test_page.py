@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import datetime
 import hashlib
 import json
 import re
@@ -20,21 +19,7 @@ from evertree.errors import DimensionError, ParameterError
 from evertree.page.data import nodes_with_prototypes, widest_gap
 from evertree.plotting import lay_out
 from evertree.tree import views
-
-HOSTILE = [
-    "</script><script>alert(1)</script>",
-    "<!--<script>",
-    "<img src=x onerror=alert(1)>",
-    "<b>bold</b> & \"quoted\" 'single'",
-    "${alert(1)} $data {{x}}",
-    "🌲 \u202e\u2028 é",
-    "\ud800",
-    ("tuple", 1),
-    datetime.date(2026, 5, 4),
-    None,
-    b"bytes",
-    "",
-]
+from helpers import HOSTILE_KEYS
 
 
 def decoded(text: str, dtype: str) -> np.ndarray:
@@ -138,11 +123,11 @@ def test_default_number_of_clusters(heights, expected):
 
 def test_nothing_in_a_key_is_markup(tmp_path):
     h = et.Hierarchy()
-    h.insert(np.arange(float(len(HOSTILE))).reshape(-1, 1), keys=HOSTILE)
-    text = h.to_html(tmp_path / "tree.html", title=HOSTILE[0] + "\ud800", columns={HOSTILE[0]: HOSTILE})
+    h.insert(np.arange(float(len(HOSTILE_KEYS))).reshape(-1, 1), keys=HOSTILE_KEYS)
+    text = h.to_html(tmp_path / "tree.html", title=HOSTILE_KEYS[0] + "\ud800", columns={HOSTILE_KEYS[0]: HOSTILE_KEYS})
     data = data_of(text)
-    assert data["keys"] == [str(key) for key in HOSTILE]
-    assert data["columns"][0]["name"] == HOSTILE[0]
+    assert data["keys"] == [str(key) for key in HOSTILE_KEYS]
+    assert data["columns"][0]["name"] == HOSTILE_KEYS[0]
     assert (text.count("<script"), text.count("</script>"), text.count("<img"), text.count("<b>")) == (2, 2, 0, 0)
     assert "&lt;/script&gt;" in text
     glance = h._repr_html_()

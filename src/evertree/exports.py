@@ -172,8 +172,8 @@ class HierarchyExports(HierarchyReader):
         >>> h = et.Hierarchy()
         >>> keys = h.insert([[0.0], [1.0], [5.0]], keys=["ant", "bee", "ape"])
         >>> page = h.to_html("tree.html", h.partition(n_clusters=2), columns={"kind": ["insect", "insect", "mammal"]})
-        >>> page[:15], page == open("tree.html", encoding="utf-8").read().rstrip()
-        ('<!doctype html>', True)
+        >>> page[:15]
+        '<!doctype html>'
         """
         if title is not None and not isinstance(title, str):
             raise ParameterError(f"title must be a text; it is {type(title).__name__}")

@@ -54,9 +54,9 @@ class Outline {
   }
 
   /** Open or close a node; what is open below a closed one stays open for when it is opened again. */
-  toggle(u, isOpen = !this.open[u]) {
+  toggle(u) {
     if (this.tree.isLeaf(u)) return;
-    this.open[u] = isOpen ? 1 : 0;
+    this.open[u] = this.open[u] ? 0 : 1;
     this.layOut();
   }
 

@@ -160,7 +160,9 @@ function describe(u) {
   for (const column of data.columns) add(column.name, summarise(tree, column, u));
   if (!tree.isLeaf(u)) add("Keys", ...someKeys(u));
   add("Path", ...path(u));
+  const hasFocus = $("details-body").contains(document.activeElement);
   $("details-body").replaceChildren(list, actions(u));
+  if (hasFocus) $("tree").focus({ preventScroll: true }); // what had it is gone
 }
 
 function someKeys(u) {

@@ -4,8 +4,10 @@
  * recurses: a tree may be 10⁵ levels deep.
  */
 
-/** Of a node: its leaves are in more than one cluster. Of a node: it has no parent, or no children. */
+/** In place of a cluster: there are several. */
 const SEVERAL = -1;
+
+/** In place of a node: there is none. */
 const NONE = -1;
 
 /** Numbers that Python wrote, the least byte first. */
@@ -181,5 +183,5 @@ function counted(number, what = "point") {
 
 function share(part, whole) {
   const percent = (100 * part) / whole;
-  return `${percent > 0 && percent < 1 ? percent.toPrecision(1) : Math.round(percent)} %`;
+  return `${percent > 0 && percent < 1 ? percent.toPrecision(1) : Math.round(percent)}%`;
 }
