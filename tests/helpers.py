@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
 from scipy.spatial.distance import cdist, squareform
 
@@ -44,6 +46,22 @@ ONE_OF_EACH = [
     ("ward", "euclidean"),
     ("average", "sqeuclidean"),
     *((linkage, "euclidean") for linkage in ("single", "complete", "average", "minimax")),
+]
+
+#: Keys that HTML, JSON or JavaScript could take for their own.
+HOSTILE_KEYS = [
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "<img src=x onerror=alert(1)>",
+    "<b>bold</b> & \"quoted\" 'single'",
+    "${alert(1)} $data {{x}}",
+    "🌲 \u202e\u2028 é",
+    "\ud800",
+    ("tuple", 1),
+    datetime.date(2026, 5, 4),
+    None,
+    b"bytes",
+    "",
 ]
 
 

@@ -68,6 +68,7 @@ def test_every_export(folder):
         "--newick": "tree.nwk",
         "--tree-json": "tree.json",
         "--linkage-matrix": "Z.csv",
+        "--html": "tree.html",
         "--plot": "tree.png",
         "--save": "tree.evertree",
         "--store": "new.db",
@@ -80,6 +81,8 @@ def test_every_export(folder):
     assert (folder / "tree.nwk").read_text() == h.to_newick() + "\n"
     assert json.loads((folder / "tree.json").read_text())["size"] == 30
     np.testing.assert_array_equal(np.loadtxt("Z.csv", delimiter=",", skiprows=1), h.linkage_matrix())
+    page = (folder / "tree.html").read_text(encoding="utf-8")
+    assert page == h.to_html(partition=h.cut(n_clusters=3)) + "\n"
     assert (folder / "tree.png").read_bytes().startswith(b"\x89PNG")
     labels = parquet.read_table("labels.parquet")
     assert labels.column_names == ["name", "n_clusters=3"]

@@ -306,6 +306,9 @@ def test_export(folder, saved):
     assert result.stdout == "tree json: t.json\nlinkage matrix: Z.npy\n"
     assert json.loads((folder / "t.json").read_text())["size"] == 43
     assert np.load("Z.npy").shape == (42, 4)
+    assert run("export", saved, "--html", "t.html").stdout == "html: t.html\n"
+    assert (folder / "t.html").read_text(encoding="utf-8") == et.load(saved).to_html() + "\n"
+    assert "--html must end with .html or .htm" in complaint("export", "tree.db", "--html", "t.txt")
     assert "would write over tree.db" in complaint("export", "tree.db", "--save", "tree.db")
     assert "give --newick" in complaint("export", "tree.db", code=2)
     found = answer("export", "tree.db", "--newick", "t.nwk", "--save", "t.evertree")

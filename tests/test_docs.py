@@ -50,6 +50,7 @@ def run_block(code: str, name: str, names: dict) -> int:
         ("index.md", 0),
         ("quickstart.md", 10),
         ("guide.md", 50),
+        ("pictures.md", 2),
         ("data-model.md", 7),
         ("durable.md", 2),
         ("streams.md", 6),

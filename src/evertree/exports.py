@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import os
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from evertree import exchange, plotting
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import exchange, page, plotting
+from evertree.columns import GOAL, HOMOGENEOUS
 from evertree.errors import ParameterError
 from evertree.partition import Partition
+from evertree.plotting.dendrogram import as_labels
 from evertree.reader import HierarchyReader
 from evertree.refinement import Report
+from evertree.replacing import replacing
+from evertree.tree import views
+
+#: Clusters at the bottom of what a notebook shows.
+_N_GLANCE = 30
+
+#: The largest clusters that have prototypes on a page where they are found by comparing all pairs of points.
+_MOST_COMPARED = 4_000
 
 
 class HierarchyExports(HierarchyReader):
@@ -109,6 +123,67 @@ class HierarchyExports(HierarchyReader):
         """
         return exchange.to_node_frame(self.linkage_matrix(), self.keys())
 
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        partition: Partition | Any = None,
+        *,
+        title: str | None = None,
+        columns: Mapping[Any, Any] | None = None,
+    ) -> str:
+        """The tree as a page to look through: one HTML file, which any browser opens and which needs no network.
+
+        At first the top of the tree is open, as in `plot`. Clusters open and close with a click or a key; keys can be
+        found; a slider cuts the tree into any number of clusters. Only what is in view is drawn, so that trees of 10⁵
+        points and more can be opened wholly.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            A file to write it to. A page that is there already is replaced when the new one is complete.
+        partition : Partition or array of int, optional
+            Clusters that give the branches their colours: a partition of the live points, or labels such as `cut`
+            gives them. By default the tree is cut into 2 to 10 clusters, those that stay the same over the widest range
+            of heights, in proportion.
+        title : str, optional
+            By default the linkage and the metric.
+        columns : mapping or data frame, optional
+            More to know about the points: from names to values in the order of ``keys()``. A point shows its own, and a
+            cluster the most frequent ones or, of more than 20 different numbers, their mean and range.
+
+        Returns
+        -------
+        text : str
+            The page.
+
+        Raises
+        ------
+        ParameterError, DimensionError
+            For a partition of other points, and for labels or columns that are not one for each.
+
+        Notes
+        -----
+        Keys are shown as their ``str()``, never as markup, and the page lets no script run but its own. 100,000 points
+        take about 4 MB. `prototypes` are shown for the clusters of up to 50; for linkages that compare pairs of points,
+        only where the cluster has at most 4,000 points.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [1.0], [5.0]], keys=["ant", "bee", "ape"])
+        >>> page = h.to_html("tree.html", h.partition(n_clusters=2), columns={"kind": ["insect", "insect", "mammal"]})
+        >>> page[:15]
+        '<!doctype html>'
+        """
+        if title is not None and not isinstance(title, str):
+            raise ParameterError(f"title must be a text; it is {type(title).__name__}")
+        Z, keys = self.linkage_matrix(), self.keys()
+        labels = None if partition is None else as_labels(self._labels_of(partition), len(keys))
+        prototypes = self._prototypes_of_merges(page.nodes_with_prototypes(Z, labels)) if keys else {}
+        data = page.PageData(Z, keys, labels, prototypes, columns)
+        facts = [self._contents()] if title is None else [self._name(), self._contents()]
+        return _written(page.render(data, self._name() if title is None else title, facts), path)
+
     def plot(self, partition: Partition | Any = None, **options: Any) -> Any:
         """Draw the dendrogram, or the top of a large one.
 
@@ -134,13 +209,7 @@ class HierarchyExports(HierarchyReader):
         >>> [text.get_text() for text in ax.get_xticklabels()]
         ['c', 'a', 'b']
         """
-        labels = options.pop("labels", None) if partition is None else partition
-        if isinstance(partition, Partition):
-            if partition.keys != self.keys():
-                raise ParameterError(
-                    "partition must be of the points that are live now: make it again with partition()"
-                )
-            labels = partition.labels
+        labels = options.pop("labels", None) if partition is None else self._labels_of(partition)
         return plotting.plot_dendrogram(self.linkage_matrix(), self.keys(), labels=labels, **options)
 
     def plot_refinement(self, report: Report, ax: Any = None) -> Any:
@@ -170,8 +239,60 @@ class HierarchyExports(HierarchyReader):
         seconds, quality, moves = zip(*report.history, strict=True)
         return plotting.plot_refinement(seconds, quality, moves, ax=ax)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what the tree is, how far it is from its goal, and its top."""
+        top = views.find_top(self._live, _N_GLANCE)
+        leaves = top.nodes[top.size == 1]
+        names = [str(key) for key in self._keys.keys_of(leaves, self._live.tree.birth[leaves])] if leaves.size else []
+        texts = names + [f"({size:,})" for size in top.size[leaves.size :].tolist()]
+        facts = {"points": self._contents(), "goal": self.goal}
+        if len(self):
+            facts["quality"] = self._quality()
+        return page.glance(self._name(), facts, top, texts)
+
+    def _labels_of(self, partition: Partition | Any) -> Any:
+        """The labels of a partition, if it is of the live points; anything else is taken to be labels."""
+        if not isinstance(partition, Partition):
+            return partition
+        if partition.keys != self.keys():
+            raise ParameterError("partition must be of the points that are live now: make it again with partition()")
+        return partition.labels
+
+    def _prototypes_of_merges(self, merges: NDArray[np.intp]) -> dict[int, int]:
+        """The leaves that stand for some merges, all by their numbers in the linkage matrix, where that is not slow."""
+        live, leaves = self._live, self._keys.leaves()
+        nodes = views.find_merges(live).inner[merges - leaves.size]
+        if not live.scheme.has_statistics:
+            is_small = np.array([live.leaves(u).size <= _MOST_COMPARED for u in nodes.tolist()], np.bool_)
+            merges, nodes = merges[is_small], nodes[is_small]
+        if nodes.size == 0:
+            return {}
+        number = np.empty(live.tree.parent.size, np.intp)
+        number[leaves] = np.arange(leaves.size)
+        return dict(zip(merges.tolist(), number[live.prototypes(nodes)].tolist(), strict=True))
+
+    def _name(self) -> str:
+        metric = self.metric if isinstance(self.metric, str) else self._live.scheme.metric_name
+        return f"{self.linkage.capitalize()} on {metric}"
+
+    def _quality(self) -> str:
+        """The share of nodes that have been looked at and need nothing; of the others, none may need anything."""
+        live = self._live
+        n_nodes = 2 * len(self) - 1
+        n_waiting = min(live.n_pending + (live.n_due if live.aim.is_stable else 0), n_nodes)
+        if not (live.aim.is_stable or live.work.state[GOAL] == HOMOGENEOUS or live.scheme.linkage.strongly_reducible):
+            n_waiting = n_nodes  # it was refined to the other goal, and may have left this one
+        if n_waiting == 0 or len(self) < 3:
+            return "100%: the tree has reached its goal"
+        if n_waiting == n_nodes:
+            return f"unknown: all {n_nodes:,} nodes are to be looked at, see refine()"
+        share = math.floor(1000 * (1 - n_waiting / n_nodes)) / 10
+        return f"at least {share:.1f}%: {n_waiting:,} of {n_nodes:,} nodes are to be looked at, see refine()"
+
 
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
-        Path(path).write_bytes((text + "\n").encode())  # a text that cannot be encoded leaves no empty file
+        content = (text + "\n").encode()  # a text that cannot be encoded leaves the file as it is
+        with replacing(path) as file:
+            file.write(content)
     return text

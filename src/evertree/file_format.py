@@ -6,14 +6,11 @@ stands beside it. A file of a newer version is refused with the remedy; one that
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import uuid
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +18,7 @@ from numpy.typing import NDArray
 
 from evertree.codec import to_json
 from evertree.errors import CorruptFileError, EvertreeError, FileFormatError, NewerFormatError
+from evertree.replacing import replacing
 
 #: Written into every file. It grows when a reader of an older version could not understand the file.
 FORMAT_VERSION = 4
@@ -42,23 +40,10 @@ SIGNS_OF_DAMAGE = (
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a file beside `path` and put it in place when it is complete, so that there is always a whole one."""
+    """Write a file, so that at every moment there is a whole one."""
     text = np.frombuffer(sealed(header, arrays), np.uint8)
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "There is no such folder to save to", str(target.parent))
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "The path to save to is a folder", str(target))
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-    try:
-        with temporary.open("xb") as file:
-            np.savez(file, header=text, header_sha256=_digest_of_text(text), **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:
+        np.savez(file, header=text, header_sha256=_digest_of_text(text), **arrays)  # type: ignore[arg-type]
 
 
 def sealed(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:

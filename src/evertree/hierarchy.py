@@ -373,12 +373,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         saving.save(path, self._live, self._keys, self._options)
 
     def __repr__(self) -> str:
-        content = "empty"
-        if len(self):
-            content = _counted(len(self), "point")
-            if self._live.n_columns is not None:
-                content += f", {_counted(self._live.n_columns, 'column')} of {self._live.dtype.name}"
-        return f"Hierarchy(linkage={self.linkage!r}, metric={self._live.scheme.metric_name}): {content}"
+        return f"Hierarchy(linkage={self.linkage!r}, metric={self._live.scheme.metric_name}): {self._contents()}"
 
     @classmethod
     def _assembled(cls, seed: int, live: LiveTree, keys: KeyTable, window: MovingWindow | None) -> Self:
@@ -431,10 +426,6 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
             self._live = live
             self._n_edits += 1
         return self.refine()
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def load(path: str | os.PathLike[str], metric: Callable[..., Any] | None = None) -> Hierarchy:

@@ -395,6 +395,15 @@ class HierarchyReader:
         """
         return views.cophenetic(self._live, self._keys.leaves(), monotone)
 
+    def _contents(self) -> str:
+        """How many points there are, and of what, in words."""
+        if len(self) == 0:
+            return "empty"
+        if self._live.n_columns is None:
+            return _counted(len(self), "point")
+        columns = _counted(self._live.n_columns, "column")
+        return f"{_counted(len(self), 'point')}, {columns} of {self._live.dtype.name}"
+
     def _above(self, node: int) -> list[int]:
         """The nodes above one, up to the root."""
         parent = self._live.tree.parent
@@ -420,3 +429,7 @@ class HierarchyReader:
             raise EmptyHierarchyError(
                 f"{what} needs at least one point, and the hierarchy is empty: insert points first"
             )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -116,6 +116,7 @@ def cluster(
     newick: options.Newick = None,
     tree_json: options.TreeJson = None,
     linkage_matrix: options.LinkageMatrix = None,
+    html: options.Html = None,
     plot: options.Plot = None,
     save: options.Save = None,
     store: options.Store = None,
@@ -129,7 +130,7 @@ def cluster(
     source = Source(file, key, columns, delimiter, header, array)
     scheme = Scheme(linkage, metric, options.params_of(metric_params), goal, search_width)
     cuts = labels.Wanted(n_clusters or [], height or [], min_cluster_size)
-    exports = Exports(newick, tree_json, linkage_matrix, plot, save)
+    exports = Exports(newick, tree_json, linkage_matrix, html, plot, save)
     if not cuts and not exports.paths and store is None:
         cuts = labels.DEFAULT
     target = DASH if output is None and cuts and not as_json else output

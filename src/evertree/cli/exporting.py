@@ -14,8 +14,9 @@ from evertree.cli.output import DASH
 from evertree.extras import require
 from evertree.hierarchy import Hierarchy
 
-#: How pictures may end, for `output.check_targets`.
+#: How pictures and pages may end, for `output.check_targets`.
 PICTURES = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
 
 #: Points of a picture on an inch.
 _DPI = 150
@@ -28,6 +29,7 @@ class Exports:
     newick: Path | None = None
     tree_json: Path | None = None
     linkage_matrix: Path | None = None
+    html: Path | None = None
     plot: Path | None = None
     save: Path | None = None
 
@@ -39,6 +41,7 @@ class Exports:
             "--newick": (self.newick, ("-",)),
             "--tree-json": (self.tree_json, ("-",)),
             "--linkage-matrix": (self.linkage_matrix, (".npy", ".csv")),
+            "--html": (self.html, PAGES),
             "--plot": (self.plot, PICTURES),
             "--save": (self.save, ()),
         }
@@ -54,13 +57,15 @@ class Exports:
         return DASH in self.paths.values()
 
     def write(self, h: Hierarchy, labels: NDArray[np.int64] | None = None) -> None:
-        """Write them; the labels give a picture its colours."""
+        """Write them; the labels give a picture and a page their colours."""
         if self.newick is not None:
             _write_text(self.newick, h.to_newick())
         if self.tree_json is not None:
             _write_text(self.tree_json, h.to_json())
         if self.linkage_matrix is not None:
             _write_matrix(self.linkage_matrix, h.linkage_matrix())
+        if self.html is not None:
+            h.to_html(self.html, labels)
         if self.save is not None:
             h.copy().save(self.save)
         if self.plot is not None:

@@ -234,6 +234,10 @@ LinkageMatrix = Annotated[
     Path | None,
     typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="SciPy's linkage matrix, .npy or .csv."),
 ]
+Html = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="A page to look through the tree with, .html."),
+]
 Plot = Annotated[
     Path | None,
     typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="A picture of the tree: .png, .svg or .pdf."),

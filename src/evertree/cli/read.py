@@ -98,6 +98,7 @@ def plot(
 @examples(
     ("For phylogenetics, on the terminal", "evertree export tree.db --newick -"),
     ("For d3, and for SciPy", "evertree export tree.db --tree-json tree.json --linkage-matrix Z.npy"),
+    ("A page to look through it with", "evertree export tree.db --html tree.html"),
     ("A copy that evertree.load reads", "evertree export tree.db --save tree.evertree"),
 )
 def export(
@@ -105,13 +106,14 @@ def export(
     newick: options.Newick = None,
     tree_json: options.TreeJson = None,
     linkage_matrix: options.LinkageMatrix = None,
+    html: options.Html = None,
     save: options.Save = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write a tree for other tools."""
-    exports = Exports(newick, tree_json, linkage_matrix, None, save)
+    """Write a tree for other tools, or as a page."""
+    exports = Exports(newick, tree_json, linkage_matrix, html, None, save)
     if not exports.paths:
-        raise typer.BadParameter("give --newick, --tree-json, --linkage-matrix or --save", param_hint="export")
+        raise typer.BadParameter("give --newick, --tree-json, --linkage-matrix, --html or --save", param_hint="export")
     if as_json and exports.on_stdout:
         raise typer.BadParameter("nothing else can go to standard output: name a file", param_hint="--json")
     check_targets(exports.targets(), tree)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.columns import NOISE
+from evertree.columns import NOISE, NULL
 from evertree.errors import DimensionError, InvalidKeyError, ParameterError
 from evertree.inputs import as_choice, as_whole_number
 from evertree.plotting.axes import given_or_new, matplotlib
@@ -120,7 +120,7 @@ def plot_dendrogram(
     # Matrices of no leaf and of one leaf are the same.
     if len(matrix) + 1 != len(keys) and (len(matrix) or len(keys)):
         raise InvalidKeyError(f"keys must be {len(matrix) + 1}, one for each leaf of Z; they are {len(keys)}")
-    clusters = None if labels is None else _as_labels(labels, len(keys))
+    clusters = None if labels is None else as_labels(labels, len(keys))
     text_of = _texts(leaf_labels)
     if color is not None and not matplotlib("colors").is_color_like(color):
         raise ParameterError(f"color must be a color of Matplotlib; it is {color!r}")
@@ -145,7 +145,8 @@ def plot_dendrogram(
     return ax
 
 
-def _as_labels(labels: Any, n: int) -> NDArray[np.intp]:
+def as_labels(labels: Any, n: int) -> NDArray[np.intp]:
+    """The clusters of n leaves as an array, once it is known that they are."""
     clusters = np.asarray(labels)
     if clusters.shape != (n,):
         raise DimensionError(f"labels must have shape ({n},), one for each leaf; they have {clusters.shape}")
@@ -157,9 +158,9 @@ def _as_labels(labels: Any, n: int) -> NDArray[np.intp]:
 def _texts(leaf_labels: Any) -> Callable[[Any], str]:
     """The function from a key to its text, without line breaks, because labels stand side by side."""
     if leaf_labels is None:
-        return _shortened
+        return shortened
     if isinstance(leaf_labels, Mapping):
-        return lambda key: _one_line(leaf_labels[key]) if key in leaf_labels else _shortened(key)
+        return lambda key: _one_line(leaf_labels[key]) if key in leaf_labels else shortened(key)
     if callable(leaf_labels):
         return lambda key: _one_line(leaf_labels(key))
     raise ParameterError(f"leaf_labels must be a mapping or a function of a key; it is {type(leaf_labels).__name__}")
@@ -169,7 +170,8 @@ def _one_line(text: Any) -> str:
     return " ".join(str(text).split())
 
 
-def _shortened(key: Any) -> str:
+def shortened(key: Any) -> str:
+    """A key as a label: in one line, and not too long."""
     text = _one_line(key)
     return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1].rstrip() + "…"
 
@@ -187,11 +189,16 @@ def _node_colors(Z: NDArray[np.float64], clusters: NDArray[np.intp] | None, abov
         return np.broadcast_to(to_rgba_array([above]), (2 * n - 1, 4))
     names, ranks = np.unique(clusters, return_inverse=True)
     cycle = [NOISE_COLOR if name == NOISE else PALETTE[name % len(PALETTE)] for name in names.tolist()]
-    # A node of several clusters has rank -1, which finds the colour at the end.
-    rank = [*ranks.tolist(), *[-1] * (n - 1)]
+    return to_rgba_array([*cycle, above])[common_cluster(Z, ranks)]  # NULL finds the colour at the end
+
+
+def common_cluster(Z: NDArray[np.float64], clusters: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The cluster of each node that all its leaves are in, NULL where they are in several."""
+    n = len(Z) + 1
+    found = [*clusters.tolist(), *[NULL] * (n - 1)]
     for u, (left, right) in enumerate(Z[:, :2].astype(np.intp).tolist(), n):
-        rank[u] = rank[left] if rank[left] == rank[right] else -1
-    return to_rgba_array([*cycle, above])[rank]
+        found[u] = found[left] if found[left] == found[right] else NULL
+    return np.array(found)
 
 
 def _lines(layout: Layout, colors: NDArray[np.float64], orientation: str) -> Any:

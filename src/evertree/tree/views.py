@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +61,59 @@ def linkage_matrix(live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.floa
     pairs = np.sort(np.column_stack([number[live.tree.left[inner]], number[live.tree.right[inner]]]), axis=1)
     _, first, stop = _spans(live, merges.nodes)
     return np.column_stack([pairs, merges.height[inner], stop[inner] - first[inner]]).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Top:
+    """The last merges of a tree, and the clusters at the bottom that they leave, leaves first, then by height."""
+
+    Z: NDArray[np.float64]  # (k - 1, 4), a linkage matrix in which leaf i is nodes[i]; sizes are numbers of clusters
+    nodes: NDArray[np.int32]  # (k,)
+    size: NDArray[np.int64]  # (k,) points below each
+    height: NDArray[np.float64]  # (k,) in SciPy's units
+
+
+def find_top(live: LiveTree, n_shown: int) -> Top:
+    """The top of a tree from the root down, without a look at the rest of it but to count points.
+
+    Of a monotone tree these are the last rows of `linkage_matrix`. Elsewhere heights are made monotone among what is
+    shown.
+    """
+    if live.n_points == 0:
+        return Top(np.empty((0, 4)), np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0))
+    undone: list[int] = []
+    height: dict[int, float] = {}
+    waiting: list[tuple[float, int]] = []
+    leaves: list[int] = []
+
+    def note(*nodes: int) -> None:
+        values = live.scheme.height(live.linkage_values(np.array(nodes, np.int32)))
+        for u, value in zip(nodes, values.tolist(), strict=True):
+            height[u] = value if u & 1 else 0.0
+            if u & 1:
+                heapq.heappush(waiting, (-height[u], u))
+            else:
+                leaves.append(u)
+
+    note(live.root)
+    while waiting and len(undone) + 1 < n_shown:
+        u = heapq.heappop(waiting)[1]
+        undone.append(u)
+        note(int(live.tree.left[u]), int(live.tree.right[u]))
+    undone.reverse()
+    bottom = sorted(leaves, key=lambda u: live.tree.birth[u]) + [u for _, u in sorted(waiting, reverse=True)]
+    number = {u: i for i, u in enumerate(bottom + undone)}
+    pairs = [sorted((number[int(live.tree.left[u])], number[int(live.tree.right[u])])) for u in undone]
+    n_below = [1] * len(bottom)
+    for left, right in pairs:
+        n_below.append(n_below[left] + n_below[right])
+    merged = np.maximum.accumulate(np.array([height[u] for u in undone]))
+    return Top(
+        Z=np.column_stack([np.array(pairs).reshape(-1, 2), merged, n_below[len(bottom) :]]).astype(np.float64),
+        nodes=np.array(bottom, np.int32),
+        size=np.array([(live.nodes(u).size + 1) // 2 for u in bottom]),
+        height=np.array([height[u] for u in bottom]),
+    )
 
 
 def cut(
