@@ -6,10 +6,12 @@ import copy
 import functools
 import os
 import pickle
+import signal
 import sys
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 
 try:
     import river.checks
@@ -21,6 +23,7 @@ except ModuleNotFoundError:
 
 import evertree as et
 from evertree.errors import DimensionError, MissingExtraError, NotFiniteError, NotNumericError, ParameterError
+from evertree.streaming import _BLIND_TO_ZEROS
 
 MODELS = [et.RiverClustering, et.RiverAnomalies]
 
@@ -209,6 +212,32 @@ def test_room_for_features_grows_in_leaps():
     assert sorted(set(widths)) == [1, 2, 4, 8, 16, 32]
     np.testing.assert_array_equal(model.hierarchy.points()[:, :20], np.eye(20))
     assert model.hierarchy.keys() == list(range(20))
+
+
+@pytest.mark.parametrize("metric", sorted(_BLIND_TO_ZEROS))
+def test_room_for_features_changes_no_distance(rng, metric):
+    X = np.where(rng.random((20, 5)) < 0.3, 0.0, rng.random((20, 5)))
+    X[:, 0] += 0.1  # no row of zeros
+    np.testing.assert_allclose(pdist(np.pad(X, ((0, 0), (0, 3))), metric), pdist(X, metric))
+
+
+def test_an_interrupt_loses_nothing(rng, monkeypatch):
+    """Ctrl-C that comes while a point is inserted is raised when all that belongs to it is done."""
+    points, _ = grouped(rng, 12)
+    model = learned(et.RiverClustering(3, window=8), points[:10])
+    insert = et.Hierarchy.insert
+
+    def interrupted(h, *args, **kwargs):
+        keys = insert(h, *args, **kwargs)
+        signal.raise_signal(signal.SIGINT)
+        return keys
+
+    with monkeypatch.context() as patch:
+        patch.setattr(et.Hierarchy, "insert", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.learn_one(points[10])
+    model.learn_one(points[11])
+    assert model.hierarchy.keys() == list(range(4, 12))
 
 
 def test_features_of_all_kinds_of_numbers():

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evertree.atomic import Uninterrupted
 from evertree.errors import DimensionError, NotFiniteError, NotNumericError, ParameterError, listed
 from evertree.extras import require
 from evertree.hierarchy import Hierarchy
@@ -86,10 +87,11 @@ class _Window(base.Estimator):  # type: ignore[misc]
         h = self.hierarchy
         if n_columns > self._n_columns and len(h):
             h = self._widened(n_columns)
-        h.insert([self._point(features, column_of, n_columns)], keys=[self._n_learned])
-        self.hierarchy, self._column_of, self._n_columns = h, column_of, n_columns
-        self._n_learned += 1
-        self._n_since_refresh += 1
+        with Uninterrupted():
+            h.insert([self._point(features, column_of, n_columns)], keys=[self._n_learned])
+            self.hierarchy, self._column_of, self._n_columns = h, column_of, n_columns
+            self._n_learned += 1
+            self._n_since_refresh += 1
         self._forget()
         if self._n_since_refresh > self.refresh * len(h):
             self._refresh()
@@ -123,9 +125,9 @@ class _Window(base.Estimator):  # type: ignore[misc]
         return self.hierarchy.locate([self._point(self._features(x), self._column_of, self._n_columns)])[0]
 
     def _forget(self) -> None:
-        """Remove the point that has left the window."""
+        """Remove what has left the window. The live keys are the last numbers."""
         if self.window is not None and len(self.hierarchy) > self.window:
-            self.hierarchy.remove([self._n_learned - 1 - self.window])
+            self.hierarchy.remove(range(self._n_learned - len(self.hierarchy), self._n_learned - self.window))
 
     def _refresh(self) -> None:
         self.hierarchy.refine(moves=self.max_moves)
@@ -154,10 +156,12 @@ class _Window(base.Estimator):  # type: ignore[misc]
 
         These are doubled where that is invisible, so that features that appear one by one cost little.
         """
+        if callable(self.metric):
+            return self._column_of, self._n_columns
         # By name, so that the order within a dict does not matter.
-        new = [] if callable(self.metric) else sorted(features.keys() - self._column_of.keys(), key=repr)
-        column_of = self._column_of | {name: k for k, name in enumerate(new, len(self._column_of))}
-        if not (column_of or callable(self.metric)):
+        new = sorted(features.keys() - self._column_of.keys(), key=repr)
+        column_of = {**self._column_of, **{name: k for k, name in enumerate(new, len(self._column_of))}}
+        if not column_of:
             raise DimensionError("x must have at least one feature, because it is the first point; it has none")
         if len(column_of) <= self._n_columns:
             return column_of, self._n_columns
@@ -204,8 +208,9 @@ class RiverClustering(_Window, base.Clusterer):  # type: ignore[misc]
     Notes
     -----
     A feature that a point lacks counts as 0, as in river's linear models. A feature that is new is a new column, which
-    is 0 for all points before. Features must be numbers, and distances depend on their units: put
-    ``preprocessing.StandardScaler`` before this, and ``preprocessing.OneHotEncoder`` where features are words.
+    is 0 for all points before; columns are never dropped. Features must be numbers, and distances depend on their
+    units: put ``preprocessing.StandardScaler`` before this, and ``preprocessing.OneHotEncoder`` where features are
+    words.
 
     `predict_one` compares a point with all of the window.
 
