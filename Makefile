@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift docs reproduce lock clean help
+.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
 	@echo "make reproduce   repeat the paper's experiments; EXTENDED=1 answers what it left open, too"
 	@echo "make test    run all tests, compiled, and the fast ones with the compiler off"
 	@echo "make docs    build the documentation site in docs/_build/html"
+	@echo "make animation   draw the moving picture of the documentation anew"
 	@echo "make lint    ruff, mypy and the import contract"
 	@echo "make bench   measure speed and memory beside other libraries"
 	@echo "make bench-pairs   the same for the linkages that compare pairs of points"
@@ -47,6 +48,9 @@ lint: $(VENV)/lint
 docs: $(VENV)/docs $(VENV)/test
 	rm -rf docs/_build docs/api docs/gallery
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+animation: $(VENV)/demo
+	$(BIN)/python docs/make_animation.py
 
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks.live_tree

@@ -55,12 +55,13 @@ def run_block(code: str, name: str, names: dict) -> int:
         ("durable.md", 2),
         ("streams.md", 6),
         ("databases.md", 2),
+        ("river.md", 8),
     ],
 )
 def test_examples_of_a_page_run(page, n_results, tmp_path, monkeypatch):
     """One after the other, in an empty folder; at least so many results are as the page says."""
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="the examples draw")
-    for module in ("pandas", "polars", "networkx", "sklearn"):
+    for module in ("pandas", "polars", "networkx", "sklearn", *(["river"] if page == "river.md" else [])):
         pytest.importorskip(module, reason=f"the examples use {module}")
     monkeypatch.chdir(tmp_path)
     blocks = python_blocks(DOCS / page)
@@ -112,6 +113,15 @@ def test_reference_has_the_estimator():
     own = [name for name in vars(et.AnytimeClustering) if not name.startswith(("_", "set_"))]
     assert {"fit", "predict"} < set(own)
     assert {f"evertree.AnytimeClustering.{name}" for name in own} <= listed_in_api()
+
+
+def test_reference_has_the_models_for_river():
+    pytest.importorskip("river", reason="the models need river")
+    for model in (et.RiverClustering, et.RiverAnomalies):
+        own = {name for kind in model.__mro__ for name in vars(kind) if kind.__module__ == "evertree.streaming"}
+        names = {f"evertree.{model.__name__}.{name}" for name in own if not name.startswith("_")}
+        assert f"evertree.{model.__name__}.learn_one" in names
+        assert names <= listed_in_api()
 
 
 def test_reference_names_nothing_that_is_not_there():

@@ -56,7 +56,19 @@ def run(code: str, cache: Path, **environment: str) -> dict:
 @pytest.mark.process
 def test_importing_is_light(tmp_path):
     """No kernels, no optional packages, not even SciPy."""
-    heavy = ["numba", "pandas", "polars", "pyarrow", "networkx", "sklearn", "matplotlib", "scipy", "typer", "rich"]
+    heavy = [
+        "numba",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "networkx",
+        "sklearn",
+        "matplotlib",
+        "river",
+        "scipy",
+        "typer",
+        "rich",
+    ]
     loaded = run(f"import sys, json, evertree; print(json.dumps([m for m in {heavy} if m in sys.modules]))", tmp_path)
     assert loaded == []
 

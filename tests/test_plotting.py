@@ -517,4 +517,30 @@ def test_bad_changes(values, error, match):
         plot_changes(*values)
     with pytest.raises(NotNumericError, match="known"):
         plot_changes([1, 2, 3], STEPS, known=["then"])
+
+
+def test_ranks_decide_which_branch_is_on_the_left(rng, ax):
+    Z = random_tree(rng, 30)
+    usual = lay_out(Z)
+    place = np.empty(30)
+    place[usual.bottom_node] = np.arange(30)
+    np.testing.assert_array_equal(lay_out(Z, leaf_rank=place).bottom_node, usual.bottom_node)
+    np.testing.assert_array_equal(lay_out(Z, leaf_rank=-place).bottom_node, usual.bottom_node[::-1])
+    np.testing.assert_array_equal(lay_out(Z, 7, -place).bottom_size, lay_out(Z, 7).bottom_size[::-1])
+    np.testing.assert_array_equal(lay_out(Z, leaf_rank=np.zeros(30)).bottom_node, usual.bottom_node)
+    plot_dendrogram(FOUR, "abcd", leaf_rank=[4, 3, 2, 1], ax=ax)
+    assert texts_of(ax.xaxis) == ["d", "b", "c", "a"]
+
+
+@pytest.mark.parametrize(
+    ("leaf_rank", "error", "match"),
+    [
+        ([1, 2, 3], DimensionError, r"leaf_rank must have shape \(4,\), one for each leaf"),
+        ([1, 2, 3, np.inf], NotFiniteError, "leaf_rank must be finite"),
+        (["a", "b", "c", "d"], NotNumericError, "leaf_rank must be numbers"),
+    ],
+)
+def test_bad_ranks(leaf_rank, error, match):
+    with pytest.raises(error, match=match):
+        plot_dendrogram(FOUR, "abcd", leaf_rank=leaf_rank)
     assert plt.get_fignums() == []

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from evertree.sql import Follower as Follower
     from evertree.sql import Tick as Tick
     from evertree.sql import follow as follow
+    from evertree.streaming import RiverAnomalies as RiverAnomalies
+    from evertree.streaming import RiverClustering as RiverClustering
 
 __version__ = "0.1.0.dev0"
 
@@ -30,6 +32,8 @@ __version__ = "0.1.0.dev0"
 _LAZY = {
     "AnytimeClustering": "evertree.estimators",
     "Follower": "evertree.sql",
+    "RiverAnomalies": "evertree.streaming",
+    "RiverClustering": "evertree.streaming",
     "Tick": "evertree.sql",
     "follow": "evertree.sql",
 }

@@ -239,6 +239,28 @@ class HierarchyExports(HierarchyReader):
         seconds, quality, moves = zip(*report.history, strict=True)
         return plotting.plot_refinement(seconds, quality, moves, ax=ax)
 
+    def animate_refinement(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Any:
+        """Draw how the tree would be refined until its goal, as a moving picture. The tree does not change.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            The file to write, such as ``"refining.gif"``.
+        **options
+            As for `evertree.plotting.animate_refinement`: ``n_clusters`` for colours, ``measure`` for what the curve
+            shows, ``points`` for places in the plane, ``n_frames``, ``fps`` and others.
+
+        Returns
+        -------
+        animation : matplotlib.animation.FuncAnimation
+
+        Examples
+        --------
+        >>> h = et.Hierarchy.random(np.random.default_rng(0).normal(size=(20, 2)))
+        >>> animation = h.animate_refinement("refining.gif", n_clusters=3, n_frames=5, hold=0, dpi=50)
+        """
+        return plotting.animate_refinement(self, path, **options)
+
     def _repr_html_(self) -> str:
         """What a notebook shows: what the tree is, how far it is from its goal, and its top."""
         top = views.find_top(self._live, _N_GLANCE)

@@ -52,6 +52,7 @@ def plot_dendrogram(
     labels: Any = None,
     n_shown: int | None = 50,
     orientation: str = "top",
+    leaf_rank: Any = None,
     leaf_labels: Mapping[Any, str] | Callable[[Any], str] | None = None,
     max_leaf_labels: int = 60,
     ax: Axes | None = None,
@@ -79,6 +80,9 @@ def plot_dendrogram(
     orientation : {"top", "left"}, default "top"
         Where the root is. On the left, the leaves are listed from top to bottom with their labels at the right, which
         leaves more room for long ones.
+    leaf_rank : array-like of n numbers, optional
+        Of two branches, the one whose leaves have the higher mean rank is on the right. By default the higher branch
+        is, as in SciPy.
     leaf_labels : mapping or callable, optional
         From a key to the text shown for it, in full; where a mapping has none, the key is shown. By default
         ``str(key)``, up to 20 characters.
@@ -124,7 +128,7 @@ def plot_dendrogram(
     text_of = _texts(leaf_labels)
     if color is not None and not matplotlib("colors").is_color_like(color):
         raise ParameterError(f"color must be a color of Matplotlib; it is {color!r}")
-    layout = lay_out(matrix, n_shown)
+    layout = lay_out(matrix, n_shown, leaf_rank)
     n_bottom = layout.bottom_node.size if len(keys) else 0
     texts = []
     if 0 < n_bottom <= max_leaf_labels:

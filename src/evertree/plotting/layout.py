@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import DataError, DimensionError, NotFiniteError
+from evertree.errors import DataError, DimensionError, NotFiniteError, NotNumericError
 from evertree.inputs import as_count
 
 #: Distance of neighbours at the bottom, as in SciPy: they are at 5, 15, 25, ….
@@ -51,11 +51,11 @@ class Layout:
     bottom_height: NDArray[np.float64]
 
 
-def lay_out(Z: Any, n_shown: int | None = None) -> Layout:
+def lay_out(Z: Any, n_shown: int | None = None, leaf_rank: Any = None) -> Layout:
     """Place the nodes of a dendrogram, of all of it or of its top.
 
     Of two children, the one with the higher number is on the right: the one that was merged later, so the higher one.
-    Leaves are on the left of clusters. This is the order of SciPy's dendrograms.
+    Leaves are on the left of clusters. This is the order of SciPy's dendrograms. With `leaf_rank`, it is another.
 
     Parameters
     ----------
@@ -64,6 +64,9 @@ def lay_out(Z: Any, n_shown: int | None = None) -> Layout:
     n_shown : int, optional
         Show the last ``n_shown - 1`` merges, and so `n_shown` clusters at the bottom, or all leaves if there are fewer.
         By default everything is shown.
+    leaf_rank : array-like of n numbers, optional
+        Of two children, the one whose leaves have the higher mean rank is on the right. Trees of the same leaves that
+        are drawn with the same ranks are easy to compare.
 
     Returns
     -------
@@ -71,8 +74,8 @@ def lay_out(Z: Any, n_shown: int | None = None) -> Layout:
 
     Raises
     ------
-    DimensionError, NotFiniteError, DataError
-        Where `Z` is no linkage matrix.
+    DimensionError, NotFiniteError, NotNumericError, DataError
+        Where `Z` is no linkage matrix, or `leaf_rank` not one finite number for each leaf.
     ParameterError
         Where `n_shown` is not a positive integer.
 
@@ -87,11 +90,17 @@ def lay_out(Z: Any, n_shown: int | None = None) -> Layout:
     (array([ 5., 25., 10.]), array([15., 35., 30.]))
     >>> lay_out(Z, n_shown=2).bottom_size
     array([2, 2])
+    >>> lay_out(Z, leaf_rank=[4, 3, 2, 1]).bottom_node
+    array([3, 1, 2, 0])
     """
     matrix = as_linkage_matrix(Z)
     n = len(matrix) + 1
     first = 0 if n_shown is None else max(n - as_count("n_shown", n_shown), 0)
-    pairs = np.sort(matrix[first:, :2].astype(np.intp), axis=1)
+    pairs = np.sort(matrix[:, :2].astype(np.intp), axis=1)
+    if leaf_rank is not None:
+        mean = _mean_ranks(pairs, matrix[:, 3], leaf_rank)
+        pairs = np.take_along_axis(pairs, np.argsort(mean[pairs], axis=1, kind="stable"), axis=1)
+    pairs = pairs[first:]
     merges = np.arange(n + first, 2 * n - 1)
     children = pairs.ravel()
     bottom = children[children < n + first] if merges.size else np.array([2 * n - 2])
@@ -134,6 +143,29 @@ def as_linkage_matrix(Z: Any) -> NDArray[np.float64]:
     if (matrix[:, :2] < 0).any() or (matrix[:, :2].max(axis=1, initial=0) >= n_nodes).any():
         raise DataError("Z must merge, in each row, leaves and clusters of rows before it")
     return matrix
+
+
+def as_numbers(name: str, values: Any, count: int | None = None, per: str = "") -> NDArray[np.float64]:
+    """`values` as a finite array of one dimension, with one for each of `count` things."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise NotNumericError(f"{name} must be numbers: {error}") from None
+    if array.ndim != 1 or count not in (None, array.size):
+        expected = "one dimension" if count is None else f"shape ({count},), one for each {per}"
+        raise DimensionError(f"{name} must have {expected}; the shape is {array.shape}")
+    if not np.isfinite(array).all():
+        raise NotFiniteError(f"{name} must be finite; there is NaN or infinity")
+    return array
+
+
+def _mean_ranks(pairs: NDArray[np.intp], size: NDArray[np.float64], leaf_rank: Any) -> NDArray[np.float64]:
+    """For each node, the mean rank of the leaves below it."""
+    n = len(pairs) + 1
+    total = as_numbers("leaf_rank", leaf_rank, n, "leaf").tolist()
+    for left, right in pairs.tolist():
+        total.append(total[left] + total[right])
+    return np.array(total) / np.concatenate([np.ones(n), size])
 
 
 def _first_places(pairs: list[list[int]], first_merge: int, n_nodes: int) -> list[int]:

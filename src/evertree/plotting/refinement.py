@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import DimensionError, NotFiniteError, NotNumericError, ParameterError
+from evertree.errors import ParameterError
 from evertree.plotting.axes import given_or_new
 from evertree.plotting.dendrogram import LINK_COLOR, PALETTE
+from evertree.plotting.layout import as_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,9 +59,9 @@ def plot_refinement(seconds: Any, quality: Any, moves: Any = None, *, ax: Axes |
     >>> ax.get_xlabel(), ax.get_xscale()
     ('seconds', 'linear')
     """
-    times = _as_numbers("seconds", seconds)
-    values = _as_numbers("quality", quality, len(times))
-    made = None if moves is None else _as_numbers("moves", moves, len(times))
+    times = as_numbers("seconds", seconds)
+    values = as_numbers("quality", quality, len(times), "of seconds")
+    made = None if moves is None else as_numbers("moves", moves, len(times), "of seconds")
     if (times < 0).any() or (np.diff(times) < 0).any():
         raise ParameterError("seconds must be non-negative and in order")
     if (values < 0).any() or (values > 1).any():
@@ -89,19 +90,6 @@ def plot_refinement(seconds: Any, quality: Any, moves: Any = None, *, ax: Axes |
         ax.set_zorder(twin.get_zorder() + 1)
         ax.patch.set_visible(False)
     return ax
-
-
-def _as_numbers(name: str, values: Any, count: int | None = None) -> NDArray[np.float64]:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise NotNumericError(f"{name} must be numbers: {error}") from None
-    if array.ndim != 1 or count not in (None, array.size):
-        expected = "one dimension" if count is None else f"shape ({count},), one for each of seconds"
-        raise DimensionError(f"{name} must have {expected}; the shape is {array.shape}")
-    if not np.isfinite(array).all():
-        raise NotFiniteError(f"{name} must be finite; there is NaN or infinity")
-    return array
 
 
 def _scale_time(ax: Axes, times: NDArray[np.float64]) -> NDArray[np.float64]:
