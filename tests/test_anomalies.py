@@ -123,8 +123,10 @@ def test_displacement_on_a_tree_that_is_not_refined(rng):
     h = et.Hierarchy.random(x, seed=3)
     assert not h.is_monotone()
     expected = [score_from(h, *greedy_place(h, point), "displacement") for point in new]
-    assert h.score_samples(new) == pytest.approx(expected)
-    assert h.score_samples() == pytest.approx([live_score(h, key, "displacement")[0] for key in list(h.keys())])
+    assert h.score_samples(new, "displacement") == pytest.approx(expected)
+    assert h.score_samples(measure="displacement") == pytest.approx(
+        [live_score(h, key, "displacement")[0] for key in list(h.keys())]
+    )
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -144,7 +146,7 @@ def test_a_pair_of_outliers_cannot_hide_each_other(rng):
     h.insert(np.append(rng.normal(size=(98, 2)), [[50.0, 50.0], [50.1, 50.0]], axis=0))
     first, second = h.anomalies(n=2, measure="jump")
     assert (first.key, second.key) == (98, 99)
-    assert h.score_samples()[98:].tolist() == [49.0, 49.0]
+    assert h.score_samples(measure="displacement")[98:].tolist() == [49.0, 49.0]
     assert first.reason.startswith("with 1 other point joins 98 points, 49 times as many, at a height of")
 
 
@@ -152,8 +154,8 @@ def test_a_pair_of_outliers_cannot_hide_each_other(rng):
 def test_equal_points_are_one(linkage):
     h = et.Hierarchy(linkage)
     h.insert([[0.0]] * 50 + [[1.0]] * 50)
-    assert h.score_samples().tolist() == [1.0] * 100
-    assert h.score_samples([[0.0]]) == pytest.approx([50 / 51])
+    assert h.score_samples(measure="displacement").tolist() == [1.0] * 100
+    assert h.score_samples([[0.0]], "displacement") == pytest.approx([50 / 51])
     assert h.score_samples([[0.0]], "jump") < h.score_samples([[30.0]], "jump")
 
 
@@ -163,15 +165,15 @@ def test_few_points(linkage):
     with pytest.raises(EmptyHierarchyError, match="score_samples needs at least one point"):
         h.score_samples([[1.0]])
     h.insert([[1.0]])
-    assert h.score_samples().tolist() == [0.0]
+    assert h.score_samples(measure="displacement").tolist() == [0.0]
     (alone,) = h.anomalies()
     assert (alone.node, alone.beside, alone.reason) == (None, None, "nothing stands apart: all points are equal")
     assert alone.ratio == 0
-    assert h.score_samples([[1.0], [4.0]]).tolist() == [0.0, 1.0]
+    assert h.score_samples([[1.0], [4.0]], "displacement").tolist() == [0.0, 1.0]
     assert h.score_samples([[4.0]], "jump") == pytest.approx([3.0])
     assert h.score_samples(np.empty((0, 1))).shape == (0,)
     h.insert([[1.0]])
-    assert h.score_samples().tolist() == [0.0, 0.0]
+    assert h.score_samples(measure="displacement").tolist() == [0.0, 0.0]
     assert h.anomalies()[0].reason == "nothing stands apart: all points are equal"
 
 
@@ -218,14 +220,14 @@ def test_other_kinds_of_points(rng):
     d = np.abs(np.subtract.outer([0.0, 1.0, 2.0, 90.0], [0.0, 1.0, 2.0, 90.0]))
     h = et.Hierarchy("average", metric="precomputed")
     h.insert(d)
-    assert h.score_samples().tolist() == [1.0, 1.0, 2.0, 3.0]
+    assert h.score_samples(measure="displacement").tolist() == [1.0, 1.0, 2.0, 3.0]
     assert h.score_samples([[1.0, 0.0, 1.0, 89.0], [900.0, 900.0, 900.0, 900.0]]).argmax() == 1
 
 
 def test_what_is_refused(rng):
     h = et.Hierarchy()
     h.insert(rng.normal(size=(5, 2)))
-    with pytest.raises(ParameterError, match="measure must be 'displacement' or 'jump'; it is 'depth'"):
+    with pytest.raises(ParameterError, match="measure must be 'jump' or 'displacement'; it is 'depth'"):
         h.score_samples(measure="depth")
     with pytest.raises(ParameterError, match="n must be"):
         h.anomalies(n=0)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.cluster import AgglomerativeClustering
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -284,3 +285,17 @@ def test_bad_windows(rng, keep_last):
     for verb in (model.fit, model.partial_fit):
         with pytest.raises(ParameterError, match="keep_last must be a positive integer"):
             verb([[0.0], [1.0], [2.0]])
+
+
+def test_scores_have_the_sign_of_scikit_learn(rng):
+    X, new = rng.normal(size=(50, 2)), np.array([[0.0, 0.0], [30.0, 30.0]])
+    model = et.AnytimeClustering(n_clusters=3)
+    with pytest.raises(NotFittedError):
+        model.score_samples(new)
+    model.fit(X)
+    for measure in ("jump", "displacement"):
+        scores = model.score_samples(new, measure)
+        assert scores.tolist() == (-model.hierarchy_.score_samples(new, measure)).tolist()
+        assert scores[1] < scores[0] <= 0
+    with pytest.raises(ValueError, match="3 features"):
+        model.score_samples([[1.0, 2.0, 3.0]])

@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from evertree import errors, quality
+from evertree.anomalies import Anomaly
 from evertree.batch import agglomerate
 from evertree.columns import NULL
 from evertree.errors import EvertreeError
@@ -42,6 +43,7 @@ _LAZY = {
 # take the place of the built-in one.
 __all__ = [
     "NULL",
+    "Anomaly",
     "DurableHierarchy",
     "EvertreeError",
     "Hierarchy",

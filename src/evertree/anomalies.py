@@ -20,7 +20,7 @@ from evertree.tree.scoring import Scores, score_live, score_new
 NONE = np.empty(0, np.int32)
 
 #: How far a point stands apart can be measured in these ways.
-MEASURES = ("displacement", "jump")
+MEASURES = ("jump", "displacement")
 
 
 @dataclass(frozen=True)
@@ -86,17 +86,17 @@ class HierarchyAnomalies(HierarchyLocator):
     """Scores of points by how far they stand apart."""
 
     @one_at_a_time
-    def score_samples(self, X: Any = None, measure: str = "displacement") -> NDArray[np.float64]:
+    def score_samples(self, X: Any = None, measure: str = "jump") -> NDArray[np.float64]:
         """How far points stand apart from the others: the higher, the more anomalous. The tree does not change.
 
         On the way from a point to the root, a cluster with the point in it, the point alone at first, joins others at
         node after node. The score is the largest that one of these steps gives:
 
+        - ``"jump"``: how much higher the node is than the cluster, in SciPy's units, times how often the size doubles
+          from the one to the other. It knows how far an outlier is, not only that it is one.
         - ``"displacement"``: how many times larger the others are than the cluster. This is collusive displacement, the
           measure of robust random cut forests. A single outlier among n points can have up to n - 1; two outliers side
           by side can still have half of that.
-        - ``"jump"``: how much higher the node is than the cluster, in SciPy's units, times how often the size doubles
-          from the one to the other. It knows how far an outlier is, not only that it is one.
 
         Points that are equal count as one that weighs as much.
 
@@ -104,7 +104,7 @@ class HierarchyAnomalies(HierarchyLocator):
         ----------
         X : array of shape (k, n_columns), or a collection of k objects, optional
             Points as `locate` takes them, each scored as if it came alone, with weight 1. By default the live points.
-        measure : {"displacement", "jump"}
+        measure : {"jump", "displacement"}
 
         Returns
         -------
@@ -122,15 +122,17 @@ class HierarchyAnomalies(HierarchyLocator):
         --------
         >>> h = et.Hierarchy()
         >>> keys = h.insert([[0.0], [1.0], [2.0], [3.0], [50.0]])
-        >>> h.score_samples()
+        >>> h.score_samples().round(1)
+        array([ 18.8,  18.8,  18.8,  18.8, 142.4])
+        >>> h.score_samples(measure="displacement")
         array([1., 1., 1., 1., 4.])
-        >>> h.score_samples([[2.4], [90.0]], measure="jump").round(1)
+        >>> h.score_samples([[2.4], [90.0]]).round(1)
         array([15.4, 40. ])
         """
         return self._scored(X, measure).score
 
     @one_at_a_time
-    def anomalies(self, X: Any = None, n: int | None = 10, measure: str = "displacement") -> list[Anomaly]:
+    def anomalies(self, X: Any = None, n: int | None = 10, measure: str = "jump") -> list[Anomaly]:
         """The points that stand apart most, the first of them first, each with the reason.
 
         Parameters
@@ -139,7 +141,7 @@ class HierarchyAnomalies(HierarchyLocator):
             As for `score_samples`.
         n : int or None
             How many, at most; None for all.
-        measure : {"displacement", "jump"}
+        measure : {"jump", "displacement"}
 
         Returns
         -------

@@ -190,6 +190,34 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise ParameterError("points were inserted into hierarchy_ that have no label yet: call relabel() first")
         return np.array([self.partition_[place.nearest] for place in places], np.int64)
 
+    def score_samples(self, X: Any, measure: str = "jump") -> NDArray[np.float64]:
+        """How well points fit in: the lower, the more abnormal, as scikit-learn has it. The tree does not change.
+
+        This is the negative of ``hierarchy_.score_samples(X)``, which is the higher, the more anomalous. The reasons
+        are in ``hierarchy_.anomalies(X)``.
+
+        Parameters
+        ----------
+        X : array of shape (k, n_columns)
+            As for `predict`.
+        measure : {"jump", "displacement"}
+            As for `Hierarchy.score_samples`.
+
+        Returns
+        -------
+        scores : ndarray of shape (k,)
+            At most 0.
+
+        Examples
+        --------
+        >>> model = et.AnytimeClustering(n_clusters=2).fit([[0.0], [1.0], [2.0], [9.0]])
+        >>> scores = model.score_samples([[1.5], [40.0]])
+        >>> bool(scores[1] < scores[0])
+        True
+        """
+        check_is_fitted(self, "hierarchy_")
+        return -self.hierarchy_.score_samples(self._checked(X, reset=False), measure)
+
     @property
     def linkage_matrix_(self) -> NDArray[np.float64]:
         """SciPy's linkage matrix of the tree as it is now.

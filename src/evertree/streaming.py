@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from evertree.anomalies import MEASURES
 from evertree.atomic import Uninterrupted
 from evertree.errors import DimensionError, NotFiniteError, NotNumericError, ParameterError, listed
 from evertree.extras import require
 from evertree.hierarchy import Hierarchy
-from evertree.inputs import as_count, as_height, as_whole_number
-from evertree.locating import Location
+from evertree.inputs import as_choice, as_count, as_height, as_whole_number
 from evertree.partition import Partition
 
 require("river", "clustering of a stream", "river")
@@ -39,6 +39,7 @@ class _Window(base.Estimator):  # type: ignore[misc]
         window: int | None = 1000,
         refresh: float = 0.05,
         max_moves: int | None = None,
+        measure: str = "jump",
     ) -> None:
         if isinstance(metric, str) and metric == "precomputed":
             raise ParameterError("metric must compare features, by name or as a function; it is 'precomputed'")
@@ -48,16 +49,18 @@ class _Window(base.Estimator):  # type: ignore[misc]
             raise ParameterError(f"refresh must be a share of the points, below 1; it is {refresh!r}")
         if max_moves is not None:
             as_whole_number("max_moves", max_moves)
+        as_choice("measure", measure, MEASURES)
         self.linkage = linkage
         self.metric = metric
         self.metric_params = metric_params
         self.window = window
         self.refresh = refresh
         self.max_moves = max_moves
+        self.measure = measure
         self.hierarchy = Hierarchy(linkage, metric, metric_params=metric_params)
+        self.hierarchy.keep(last=window)
         self._column_of: dict[Hashable, int] = {}
         self._n_columns = 0  # of the hierarchy, which may have more than there are features
-        self._n_learned = 0
         self._n_since_refresh = 0
 
     def learn_one(self, x: dict[Hashable, Any]) -> None:
@@ -88,17 +91,17 @@ class _Window(base.Estimator):  # type: ignore[misc]
         if n_columns > self._n_columns and len(h):
             h = self._widened(n_columns)
         with Uninterrupted():
-            h.insert([self._point(features, column_of, n_columns)], keys=[self._n_learned])
+            h.insert([self._point(features, column_of, n_columns)])
             self.hierarchy, self._column_of, self._n_columns = h, column_of, n_columns
-            self._n_learned += 1
             self._n_since_refresh += 1
-        self._forget()
         if self._n_since_refresh > self.refresh * len(h):
             self._refresh()
             self._n_since_refresh = 0
 
     def score_one(self, x: dict[Hashable, Any]) -> float:
-        """How anomalous a point is: the height at which it would join the tree. The tree does not change.
+        """How anomalous a point is: how far it would stand apart in the tree. The tree does not change.
+
+        It is scored by `Hierarchy.score_samples`, with the `measure` of the model.
 
         Parameters
         ----------
@@ -118,16 +121,12 @@ class _Window(base.Estimator):  # type: ignore[misc]
         >>> model.score_one({"size": 1.7}) < model.score_one({"size": 9.0})
         True
         """
-        return self._locate(x).height if len(self.hierarchy) else 0.0
+        points = [self._known_point(x)]
+        return float(self.hierarchy.score_samples(points, self.measure)[0]) if len(self.hierarchy) else 0.0
 
-    def _locate(self, x: dict[Hashable, Any]) -> Location:
-        """Where a point would go."""
-        return self.hierarchy.locate([self._point(self._features(x), self._column_of, self._n_columns)])[0]
-
-    def _forget(self) -> None:
-        """Remove what has left the window. The live keys are the last numbers."""
-        if self.window is not None and len(self.hierarchy) > self.window:
-            self.hierarchy.remove(range(self._n_learned - len(self.hierarchy), self._n_learned - self.window))
+    def _known_point(self, x: dict[Hashable, Any]) -> Any:
+        """A point with the features that are known."""
+        return self._point(self._features(x), self._column_of, self._n_columns)
 
     def _refresh(self) -> None:
         self.hierarchy.refine(moves=self.max_moves)
@@ -171,9 +170,11 @@ class _Window(base.Estimator):  # type: ignore[misc]
         """The same tree with more columns, in which all points are 0."""
         h = self.hierarchy
         X = np.pad(h.points(), ((0, 0), (0, n_columns - self._n_columns)))
-        return Hierarchy.from_linkage(
+        wide = Hierarchy.from_linkage(
             h.linkage_matrix(), X, self.linkage, self.metric, keys=h.keys(), metric_params=self.metric_params
         )
+        wide.keep(last=self.window)
+        return wide
 
 
 class RiverClustering(_Window, base.Clusterer):  # type: ignore[misc]
@@ -198,6 +199,8 @@ class RiverClustering(_Window, base.Clusterer):  # type: ignore[misc]
         Between, a new point is in the cluster of those that the tree has put it with.
     max_moves : int or None
         How many moves a refinement may make; None until the tree is stable.
+    measure : {"jump", "displacement"}
+        What `score_one` measures; see `Hierarchy.score_samples`.
 
     Attributes
     ----------
@@ -237,8 +240,9 @@ class RiverClustering(_Window, base.Clusterer):  # type: ignore[misc]
         window: int | None = 1000,
         refresh: float = 0.05,
         max_moves: int | None = None,
+        measure: str = "jump",
     ) -> None:
-        super().__init__(linkage, metric, metric_params, window, refresh, max_moves)
+        super().__init__(linkage, metric, metric_params, window, refresh, max_moves, measure)
         if (n_clusters is None) == (distance_threshold is None):
             raise ParameterError(
                 "n_clusters or distance_threshold must be given, and the other one be None; they are "
@@ -277,7 +281,7 @@ class RiverClustering(_Window, base.Clusterer):  # type: ignore[misc]
         partition = self._clusters()
         if partition is None:
             return 0
-        nearest = self._locate(x).nearest
+        nearest = self.hierarchy.locate([self._known_point(x)])[0].nearest
         if nearest in partition:
             return partition[nearest]
         return next(partition[key] for key in self._companions(nearest) if key in partition)
@@ -329,7 +333,7 @@ class RiverClustering(_Window, base.Clusterer):  # type: ignore[misc]
 
 
 class RiverAnomalies(_Window, base.AnomalyDetector):  # type: ignore[misc]
-    """Anomalies of a stream, for river: a point is the more anomalous, the higher it would join the tree.
+    """Anomalies of a stream, for river: a point is the more anomalous, the farther it would stand apart in the tree.
 
     The tree is of the newest points. `RiverClustering` scores points, too: river takes what finds clusters and what
     finds anomalies for two kinds of models, and so these are two classes.
@@ -344,6 +348,8 @@ class RiverAnomalies(_Window, base.AnomalyDetector):  # type: ignore[misc]
         After how many new points, as a share of those in the tree, it is refined; with 0 after each.
     max_moves : int or None
         How many moves a refinement may make; None until the tree is stable.
+    measure : {"jump", "displacement"}
+        What `score_one` measures; see `Hierarchy.score_samples`.
 
     Attributes
     ----------
