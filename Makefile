@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift docs animation reproduce lock clean help
+.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench-quality   measure how good the tree is beside other libraries"
 	@echo "make bench-durable   measure edits of a durable tree beside SQLite's own commits"
 	@echo "make bench-follow   measure how fast a table of a PostgreSQL server is followed"
+	@echo "make bench-anomalies   find the anomalies of two labelled streams beside IsolationForest and rrcf"
 	@echo "make bench-drift   follow the clusters of two streams with known drift, draw them"
 	@echo "make clean   remove what these commands made"
 	@echo "make lock    write constraints.txt anew from the newest packages"
@@ -66,6 +67,9 @@ bench-durable: $(VENV)/bench
 
 bench-follow: $(VENV)/test
 	$(BIN)/python -m benchmarks.follow
+
+bench-anomalies: $(VENV)/bench
+	$(BIN)/python -m benchmarks.anomalies
 
 bench-drift: $(VENV)/test
 	$(BIN)/python -m benchmarks.drift

@@ -26,7 +26,12 @@ FILES = {
 }
 
 #: The files of streams, whose rows are in order.
-STREAMS = {"elec2": "stream_elec2", "gas": "stream_gas_drift"}
+STREAMS = {
+    "elec2": "stream_elec2",
+    "gas": "stream_gas_drift",
+    "kdd99": "stream_kdd99_10pct",
+    "nab": "stream_nab",
+}
 
 #: Their columns are of one kind, or they have unit length.
 NOT_SCALED = ("digits", "news20", "mnist10k", "mnist70k")
