@@ -115,8 +115,7 @@ class HierarchyAnomalies(HierarchyLocator):
         Notes
         -----
         All live points take O(n). Where the linkage follows from means, a new point goes down the tree to the nearer
-        child each time, as long as its score may rise: about a microsecond. Other linkages look for where it would be
-        inserted, as `locate` does.
+        child each time: about a microsecond. Other linkages look for where it would be inserted, as `locate` does.
 
         Examples
         --------

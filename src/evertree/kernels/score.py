@@ -86,35 +86,29 @@ def standing_apart(measure, size, size_above, height, height_above, enough):
     return rise * math.log2(growth)
 
 
-@inline
-def most_below(measure, size, height, doublings):
-    """More than any step of a new point gives below a node of this size and height, in a tree of so many doublings."""
-    return size if measure == DISPLACEMENT else height * doublings
-
-
 @kernel
 def score_points(tree, linkage, points, measure, score, node, beside, joined):
     """Score points of weight 1 that are not in the tree, each as if it were hung into it alone.
 
     Each goes down from the root to the nearer child (a tie goes to the older) while it would join that before the
-    child's sibling does, as far as the score may still rise. Fills, for each point, `score`; `node`, the one that with
-    the point stands apart, NULL for the point alone; `beside`, the node that it joins; and `joined`, ζ between the two.
-    O(m) for each node passed.
+    child's sibling does. Fills, for each point, `score`; `node`, the one that with the point stands apart, NULL for the
+    point alone; `beside`, the node that it joins; and `joined`, ζ between the two. O(m) for each node passed.
     """
-    doublings = math.log2(tree.size[tree.state[ROOT]] + 1.0)
     for k in range(points.shape[0]):
         best, best_node, best_beside, best_value = 0.0, np.int64(NULL), np.int64(NULL), 0.0
         u, above, height_above = np.int64(tree.state[ROOT]), np.int64(NULL), 0.0
-        value = value_to_point(linkage, tree, u, sq_dists_to_point(tree.mean, u, u, points, k)[0])
+        value = 0.0
         while True:
             is_place = True
-            near, near_value = u, value
+            near, near_value = u, 0.0
             if not is_leaf(u):
                 a, b = np.int64(tree.left[u]), np.int64(tree.right[u])
                 sq_a, sq_b = sq_dists_to_point(tree.mean, a, b, points, k)
                 z_a, z_b = value_to_point(linkage, tree, a, sq_a), value_to_point(linkage, tree, b, sq_b)
                 near, near_value = (a, z_a) if is_first(tree, linkage.tolerance, a, z_a, b, z_b) else (b, z_b)
                 is_place = not near_value < tree.height[u] - linkage.tolerance * tree.height[u]
+            if is_place and above == NULL:
+                value = value_to_point(linkage, tree, u, sq_dists_to_point(tree.mean, u, u, points, k)[0])
             own = height_of(linkage, value if is_place else tree.height[u])
             if above != NULL:
                 size, size_above = tree.size[u] + 1.0, tree.size[above] + 1.0
@@ -125,8 +119,6 @@ def score_points(tree, linkage, points, measure, score, node, beside, joined):
                 worth = standing_apart(measure, 1.0, tree.size[u] + 1.0, 0.0, own, best)
                 if worth > best:
                     best, best_node, best_beside, best_value = worth, np.int64(NULL), u, value
-                break
-            if not most_below(measure, tree.size[u], own, doublings) > best:
                 break
             above, height_above, u, value = u, own, near, near_value
         score[k], node[k], beside[k], joined[k] = best, best_node, best_beside, best_value
