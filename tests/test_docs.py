@@ -54,6 +54,7 @@ def run_block(code: str, name: str, names: dict) -> int:
         ("data-model.md", 7),
         ("durable.md", 2),
         ("streams.md", 6),
+        ("anomalies.md", 7),
         ("databases.md", 2),
         ("river.md", 8),
     ],

@@ -211,7 +211,7 @@ def test_readme_runs(tmp_path, monkeypatch, capsys):
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(examples) == 5
+    assert len(examples) == 6
     pytest.importorskip("sqlalchemy", reason="an example follows a table")
     names: dict = {}
     for example in examples:
