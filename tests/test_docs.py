@@ -54,7 +54,7 @@ def run_block(code: str, name: str, names: dict) -> int:
         ("data-model.md", 7),
         ("durable.md", 2),
         ("streams.md", 6),
-        ("databases.md", 2),
+        ("databases.md", 3),
         ("river.md", 8),
     ],
 )
