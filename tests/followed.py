@@ -85,13 +85,15 @@ def partitions(h: et.Hierarchy) -> dict:
 class Model:
     """What a follower must have written, from what the tables had before and what the tree is now."""
 
-    options: dict = {"n_clusters": 3, "height": 1.5}  # noqa: RUF012
+    options: dict = {"n_clusters": 3, "height": 1.5, "scores": "jump"}  # noqa: RUF012
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.names = ["n_clusters_3", "height_1_5"]
         self.before = {name: et.Partition.of([], []) for name in self.names}
         self.n_events = 0
+        self.rows: dict = {}
+        self.scores: dict = {}
 
     def check(self, follower: Follower) -> None:
         """After a poll: compare everything with everything."""
@@ -116,6 +118,17 @@ class Model:
             check_events(new, self.before[name], now)
             self.before[name] = now
         self.n_events = len(events)
+        self.check_scores(h, usable)
+
+    def check_scores(self, h: et.Hierarchy, rows: dict) -> None:
+        """A row that has come or changed has its score of now; others may have that of before."""
+        written = self.source.assignment("score")
+        now = dict(zip(h.keys(), h.score_samples().tolist() if len(h) else [], strict=True))
+        assert written.keys() == now.keys()
+        for key, score in written.items():
+            before = [self.scores[key]] if self.rows.get(key) == rows[key] else []
+            assert score in [now[key], *before]
+        self.rows, self.scores = rows, written
 
 
 def check_events(events: list[dict], before: et.Partition, now: et.Partition) -> None:

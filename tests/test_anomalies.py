@@ -98,6 +98,23 @@ def test_live_points_are_scored_by_definition(rng, linkage, metric, measure):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("linkage", ["ward", "single"])
+def test_a_few_points_are_scored_as_all_are(rng, linkage, measure):
+    """Only the nodes above them are looked at; single linkage makes a path of points that are further and further."""
+    h = et.Hierarchy(linkage)
+    h.insert(np.concatenate([rng.normal(size=(140, 1)), 5.0 + np.arange(60.0)[:, None] ** 2]))
+    scores = h.score_samples(measure=measure)
+    for keys in ([7], [199, 3], [150, 150, 190], []):
+        assert h._scores_of(keys, measure).tolist() == scores[keys].tolist()
+
+
+def test_the_score_of_the_only_point():
+    h = et.Hierarchy()
+    h.insert([[1.0]])
+    assert h._scores_of([0], "jump").tolist() == [0.0]
+
+
+@pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize(("linkage", "metric"), WITH_STATISTICS)
 def test_new_points_are_scored_on_the_greedy_way_down(rng, linkage, metric, measure):
     x = np.concatenate([rng.normal(size=(25, 2)) + 3, rng.normal(size=(5, 2)) * 0.1 + 9])

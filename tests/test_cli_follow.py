@@ -49,6 +49,18 @@ def test_look_once(columns, url, monkeypatch):
     assert clusters == {i: i % 3 for i in range(30)}
 
 
+def test_scores():
+    words = ["follow", "items.db", *TABLE, "--columns", "x,y", "-k", 3, "--once"]
+    run(*words, "--scores", "displacement")
+    scores = [score for (score,) in execute("SELECT score FROM evertree_items_assignment")]
+    assert len(scores) == 30
+    assert min(scores) > 0
+    text = complaint(*words, "--scores", "jump")
+    assert "scores must be 'displacement'" in text
+    assert text.endswith("give another --prefix, or --reset, which drops these tables")
+    assert "'far' is not one of 'jump'" in complaint(*words, "--scores", "far", code=2)
+
+
 def test_a_first_look_that_finds_nothing_new():
     words = ["follow", "items.db", *TABLE, "--columns", "x,y", "-k", 3, "--store", "tree.db", "--once"]
     run(*words)

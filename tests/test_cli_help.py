@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli_tools import app, complaint, run, run_line, testing, write_files
+from evertree.anomalies import MEASURES
 from evertree.cli import PANELS, options
 from evertree.cli.examples import EXAMPLES
 from evertree.cli.exits import EXIT_CODES
@@ -151,6 +152,7 @@ def test_page_has_every_command():
 def test_options_have_the_choices_of_the_library():
     assert set(options.LinkageName) == set(LINKAGES)
     assert set(options.GoalName) == set(GOALS)
+    assert set(options.MeasureName) == set(MEASURES)
 
 
 def complete(words: str, monkeypatch) -> list[str]:
@@ -169,6 +171,7 @@ def complete(words: str, monkeypatch) -> list[str]:
         ("evertree cluster --goal ", list(GOALS)),
         ("evertree refine tree.db --until s", ["stable"]),
         ("evertree cluster --min", ["--min-cluster-size"]),
+        ("evertree anomalies --measure d", ["displacement"]),
     ],
 )
 def test_completion(words, found, monkeypatch):

@@ -413,7 +413,8 @@ def test_a_damaged_saved_tree(folder, saved):
 
 
 @pytest.mark.parametrize(
-    "words", [["cut", "-k", 2], ["plot", "-o", "x.png"], ["info"], ["verify"], ["export", "--newick", "-"]]
+    "words",
+    [["cut", "-k", 2], ["anomalies"], ["plot", "-o", "x.png"], ["info"], ["verify"], ["export", "--newick", "-"]],
 )
 def test_what_is_no_tree(words, folder):
     command, *options = words

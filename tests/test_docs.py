@@ -55,7 +55,7 @@ def run_block(code: str, name: str, names: dict) -> int:
         ("durable.md", 2),
         ("streams.md", 6),
         ("anomalies.md", 7),
-        ("databases.md", 2),
+        ("databases.md", 3),
         ("river.md", 8),
     ],
 )

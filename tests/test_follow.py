@@ -383,6 +383,7 @@ def test_tables_of_other_settings_are_not_touched(sqlite_source):
         ({"columns": ["x"]}, "columns must be"),
         ({"linkage": "average"}, "linkage must be 'ward'"),
         ({"key": "version"}, "key must be 'id'"),
+        ({"scores": "jump"}, "scores must be None"),
     ):
         with pytest.raises(ParameterError, match=f"{word}.* Choose another prefix, or pass reset=True"):
             sqlite_source.follow(**options)

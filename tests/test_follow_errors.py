@@ -166,6 +166,8 @@ def test_a_closed_follower(tmp_path):
         ({"chunk": 0}, "chunk must be a positive integer"),
         ({"seconds": -1}, "seconds must be None or a non-negative number"),
         ({"prefix": ""}, "prefix must be None or a name"),
+        ({"scores": "far"}, "scores must be 'jump' or 'displacement'; it is 'far'"),
+        ({"key": "score", "scores": "jump"}, "key must not have the name of a column that is written; 'score' is one"),
         ({"key": "n_clusters_3"}, "key must not have the name of a column that is written"),
     ],
 )

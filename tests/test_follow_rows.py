@@ -33,6 +33,7 @@ def decoder(**options) -> Decoder:
         given["vector"],
         None,
         (2, (), None),
+        None,
         ("average", given["metric"], given["params"]),
         given["dtype"],
         None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,6 +172,10 @@ class HierarchyAnomalies(HierarchyLocator):
         incoming = receive_alone(live.scheme, X, live, leaves)
         live.check_range(incoming, np.ones(len(incoming)))
         return score_new(live, leaves, incoming, self._keys.next_births(len(incoming)), measure)
+
+    def _scores_of(self, keys: Sequence[Hashable], measure: str) -> NDArray[np.float64]:
+        """The scores of some live points, without those of all others where they are few."""
+        return score_live(self._live, self._keys.leaves_of(keys), measure).score
 
     def _keys_at(self, rows: NDArray[np.intp]) -> list[Hashable]:
         leaves = self._keys.leaves()[rows]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import evertree
-from evertree.cli import cluster, edit, following, paper, read, try_out
+from evertree.cli import anomalies, cluster, edit, following, paper, read, try_out
 from evertree.cli.examples import epilog, help_text
 from evertree.cli.exits import EXIT_CODES, Commands
 
@@ -15,7 +15,17 @@ from evertree.cli.exits import EXIT_CODES, Commands
 PANELS = {
     "Try": (try_out.demo, try_out.warmup),
     "Cluster a file": (cluster.cluster,),
-    "Durable trees": (edit.insert, edit.remove, edit.refine, read.cut, read.plot, read.export, read.info, read.verify),
+    "Durable trees": (
+        edit.insert,
+        edit.remove,
+        edit.refine,
+        read.cut,
+        anomalies.anomalies,
+        read.plot,
+        read.export,
+        read.info,
+        read.verify,
+    ),
     "Databases": (following.follow,),
     "The paper": (paper.reproduce,),
 }

@@ -13,7 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 import evertree
-from evertree.cli import labels, options
+from evertree.cli import labels, options, writing
 from evertree.cli.examples import examples
 from evertree.cli.exits import INTERRUPTED, complain
 from evertree.cli.exporting import Exports
@@ -164,7 +164,7 @@ class Job:
         if as_json and self.has_data_for_stdout:
             raise typer.BadParameter("nothing else can go to standard output: name a file", param_hint="--json")
         self.scheme.check()
-        targets = {"--output": (self.target, labels.ENDINGS), **self.exports.targets(), "--store": (self.store, ())}
+        targets = {"--output": (self.target, writing.ENDINGS), **self.exports.targets(), "--store": (self.store, ())}
         check_targets(targets, self.source.path)
         if self.store is not None and self.store.exists():
             raise ParameterError(f"--store makes a new tree, and {self.store} is there already: see evertree insert")
@@ -180,7 +180,7 @@ class Job:
     def write(self, h: Hierarchy, key_name: str, cuts: labels.Cuts) -> dict[str, str]:
         """Write all files, and return what is where."""
         if self.target is not None:
-            labels.write(self.target, key_name, h.keys(), cuts)
+            writing.write(self.target, key_name, h.keys(), cuts)
         self.exports.write(h, next(iter(cuts.values()), None))
         if self.store is not None:
             evertree.open(self.store, start=h).close()

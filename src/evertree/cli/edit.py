@@ -20,8 +20,8 @@ from evertree.cli.keys import live_keys, named_keys, words_in
 from evertree.cli.opening import is_durable, open_to_write
 from evertree.cli.output import Voice, counted, report_json, report_text
 from evertree.cli.output import refine as refine_with_bar
-from evertree.cli.tables import Points, Source, read_points
-from evertree.errors import DimensionError, DuplicateKeyError, UnknownKeyError, listed
+from evertree.cli.tables import Points, Source, naming_columns, read_points
+from evertree.errors import DuplicateKeyError, UnknownKeyError, listed
 from evertree.hierarchy import Hierarchy
 from evertree.inputs import as_keys
 from evertree.refinement import Report
@@ -139,13 +139,10 @@ def _new_tree(path: Path, points: Points, scheme: Scheme, limits: Limits) -> tup
 
 def _upserted(h: Hierarchy, points: Points, update: bool, source: Source, limits: Limits) -> tuple[list[Hashable], int]:
     """Insert points, and update those that are there; return the new keys and how many were updated."""
-    try:
+    with naming_columns(points, source):
         if points.keys:
             return _upserted_by_key(h, points, update, source, limits)
         return limits.insert(h, points.values), 0
-    except DimensionError as error:
-        text = f"{source.name}: {error} ({', '.join(points.columns[:8])})"
-        raise DimensionError(f"{text}; {points.left_out_text}" if points.left_out else text) from None
 
 
 def _upserted_by_key(

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
         "evertree follow items.db --table items --key id --columns x,y --once",
     ),
     (
+        "With scores for alarms",
+        "evertree follow items.db --table items --key id --vector v --scores jump",
+    ),
+    (
         "Without a password on the command line, a JSON line for each look",
         "evertree follow --url-env URL --table items --key id --vector v --json",
     ),
@@ -90,6 +94,13 @@ def follow(
     n_clusters: options.NClusters = None,
     height: options.Heights = None,
     min_cluster_size: options.MinClusterSize = None,
+    scores: Annotated[
+        options.MeasureName | None,
+        typer.Option(
+            metavar="NAME",
+            help="Write how far a row stands apart when it comes or changes, too: jump or displacement.",
+        ),
+    ] = None,
     linkage: options.Linkage = None,
     metric: options.Metric = None,
     metric_params: options.MetricParams = None,
@@ -123,6 +134,7 @@ def follow(
             n_clusters=10 if is_default else n_clusters or None,
             height=height or (),
             min_cluster_size=min_cluster_size,
+            scores=None if scores is None else str(scores),
             store=store,
             schema=schema,
             dtype=dtype,

@@ -1,24 +1,16 @@
-"""Cuts as a table, a row for each point: CSV for text and pipes, Parquet for many."""
+"""Cuts: which of them, and how many clusters they have."""
 
 from __future__ import annotations
 
-import csv
-import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.cli.output import DASH, counted
+from evertree.cli.output import counted
 from evertree.columns import NOISE
-from evertree.extras import require
 from evertree.hierarchy import Hierarchy
-
-#: How the file with labels may end, for `output.check_targets`.
-ENDINGS = (".csv", ".tsv", ".parquet", "-")
 
 Cuts = Mapping[str, NDArray[np.int64]]
 
@@ -73,32 +65,3 @@ def described(cuts: Cuts) -> dict[str, dict[str, int]]:
             "noise": int(np.count_nonzero(labels == NOISE)),
         }
     return found
-
-
-def write(path: Path, key_name: str, keys: list[Hashable], cuts: Cuts) -> None:
-    """Write a row for each key."""
-    if path == DASH:
-        _write_text(sys.stdout, ",", key_name, keys, cuts)
-    elif path.suffix.lower() == ".parquet":
-        _write_parquet(path, key_name, keys, cuts)
-    else:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            _write_text(file, "\t" if path.suffix.lower() == ".tsv" else ",", key_name, keys, cuts)
-
-
-def _write_text(file: Any, delimiter: str, key_name: str, keys: list[Hashable], cuts: Cuts) -> None:
-    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-    writer.writerow([key_name, *cuts])
-    writer.writerows(zip(keys, *(labels.tolist() for labels in cuts.values()), strict=True))
-
-
-def _write_parquet(path: Path, key_name: str, keys: list[Hashable], cuts: Cuts) -> None:
-    lib = require("pyarrow", "writing Parquet", "cli")
-    parquet = require("pyarrow.parquet", "writing Parquet", "cli")
-    try:
-        column = lib.array(keys)
-    except (lib.ArrowException, TypeError):  # of several types, or of one that Arrow does not have
-        column = lib.array([str(key) for key in keys])
-    parquet.write_table(
-        lib.table({key_name: column, **{name: lib.array(labels) for name, labels in cuts.items()}}), path
-    )

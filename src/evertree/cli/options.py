@@ -29,6 +29,13 @@ class GoalName(StrEnum):
     HOMOGENEOUS = "homogeneous"
 
 
+class MeasureName(StrEnum):
+    """How far a point stands apart."""
+
+    JUMP = "jump"
+    DISPLACEMENT = "displacement"
+
+
 _CLUSTERING = "How points are compared"
 _CUTS = "Cuts"
 _WINDOW = "Which points stay"

@@ -44,7 +44,7 @@ def counted(number: int, what: str, plural: str | None = None) -> str:
     return f"{number:,} {what if number == 1 else plural or what + 's'}"
 
 
-def check_targets(targets: Mapping[str, tuple[Path | None, tuple[str, ...]]], source: Path | None = None) -> None:
+def check_targets(targets: Mapping[str, tuple[Path | None, tuple[str, ...]]], *sources: Path) -> None:
     """Refuse files that cannot be written, before hours of work: by option, each with the endings it may have.
 
     No ending is for any; a dash among them allows standard output, which has room for one.
@@ -66,7 +66,7 @@ def check_targets(targets: Mapping[str, tuple[Path | None, tuple[str, ...]]], so
         if not path.absolute().parent.is_dir():
             raise ParameterError(f"{option} must be in a folder that exists; {path.parent} does not")
         place = path.resolve()
-        if source is not None and place == source.resolve():
+        if place in [source.resolve() for source in sources]:
             raise ParameterError(f"{option} would write over {path}, which is read")
         if place in seen:
             raise ParameterError(f"{option} would write over the file of {seen[place]}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from evertree.cli import facts, labels, options
+from evertree.cli import facts, labels, options, writing
 from evertree.cli.examples import examples
 from evertree.cli.exits import MENDABLE
 from evertree.cli.exporting import PICTURES, Exports, draw
@@ -46,13 +46,13 @@ def cut(
     if as_json and output == DASH:
         raise typer.BadParameter("with --json, nothing else can go to standard output", param_hint="--output")
     target = DASH if output is None and not as_json else output
-    check_targets({"--output": (target, labels.ENDINGS)}, tree)
+    check_targets({"--output": (target, writing.ENDINGS)}, tree)
     h = open_to_read(tree)
     require_points(h, tree)
     found = wanted.of(h)
     voice = Voice(as_json, target == DASH)
     if target is not None:
-        labels.write(target, "key", h.keys(), found)
+        writing.write(target, "key", h.keys(), found)
     if target != DASH:
         for line in labels.summary(found):
             voice.say(line)

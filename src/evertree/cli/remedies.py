@@ -33,7 +33,7 @@ def on_the_command_line(text: str) -> str:
 def _locked(file: str, holder: str) -> str:
     return (
         f"{file} cannot be changed now: another process, number {holder}, is writing to it. Try again when that one "
-        "has ended; cut, plot, export, info and verify work now, too"
+        "has ended; cut, anomalies, plot, export, info and verify work now, too"
     )
 
 

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from evertree.cli import arrays, texts
 from evertree.cli.keys import key_of, of_array, standard_input
 from evertree.cli.output import DASH, counted
-from evertree.errors import DataError, FileFormatError, InvalidKeyError, KeysError, ParameterError, listed
+from evertree.errors import (
+    DataError,
+    DimensionError,
+    FileFormatError,
+    InvalidKeyError,
+    KeysError,
+    ParameterError,
+    listed,
+)
 from evertree.extras import require
 from evertree.frames import to_array
 from evertree.inputs import as_keys
@@ -98,6 +106,16 @@ class Points:
     def left_out_text(self) -> str:
         """The columns that are not compared."""
         return f"left out, without numbers or a name: {', '.join(self.left_out)}"
+
+
+@contextmanager
+def naming_columns(points: Points, source: Source) -> Iterator[None]:
+    """Let an error about the number of columns say of which file they are, and which."""
+    try:
+        yield
+    except DimensionError as error:
+        text = f"{source.name}: {error} ({', '.join(points.columns[:8])})"
+        raise DimensionError(f"{text}; {points.left_out_text}" if points.left_out else text) from None
 
 
 def read_points(source: Source) -> Points:

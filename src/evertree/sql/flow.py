@@ -24,6 +24,8 @@ class Change:
     ----------
     changed : array of int
         The positions, among the keys of now, of those that are new or in another cluster.
+    new : array of int
+        Those of them that are new.
     gone : list
         The keys that were there before and are not now.
     clusters : list of (event, id, size before, size after, ids of others)
@@ -35,6 +37,7 @@ class Change:
     """
 
     changed: NDArray[np.intp]
+    new: NDArray[np.intp]
     gone: list[Hashable]
     clusters: list[Event]
     moved: list[Hashable]
@@ -46,11 +49,12 @@ class Change:
         """Compare two partitions, of which the second follows the first."""
         flow = Flow(before, after)
         events = [event for event in flow.events() if event[0] in WRITTEN]
-        was_there = flow.changed[flow.then[flow.changed] != ABSENT]
+        is_new = flow.then[flow.changed] == ABSENT
+        new, was_there = flow.changed[is_new], flow.changed[~is_new]
         origin, target = flow.then[was_there], after.labels[was_there]
         alone = ~_is_named(origin, target, events)
         moved = keys_at(after, was_there[alone])
-        return cls(flow.changed, keys_at(before, flow.gone), events, moved, origin[alone], target[alone])
+        return cls(flow.changed, new, keys_at(before, flow.gone), events, moved, origin[alone], target[alone])
 
     def cluster_rows(self) -> dict[str, Sequence[Any]]:
         """The events of clusters, as columns."""

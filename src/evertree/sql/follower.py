@@ -23,7 +23,8 @@ from evertree.sql.flow import Change, keys_at, next_id
 from evertree.sql.loop import Loop
 from evertree.sql.rows import Decoder
 from evertree.sql.scan import Known, Scan
-from evertree.sql.settings import Settings
+from evertree.sql.scores import Scored
+from evertree.sql.settings import SCORE, Settings
 from evertree.sql.tables import State, Tables
 from evertree.store import DurableHierarchy
 
@@ -276,8 +277,10 @@ class Follower:
             with scan.clustering():
                 after = {cut.name: cut.partition(h, before[cut.name]) for cut in self._settings.cuts}
                 changes = {name: Change.between(before[name], after[name]) for name in after}
-            state, n_assigned = self._write(connection, state, last_version, after, changes)
+                scored = self._scored(after, changes)
+            state, n_assigned = self._write(connection, state, last_version, after, changes, scored)
         self._written = _Written(state.tick, after)
+        self._known.unscored.clear()
         return Tick(
             inserted=scan.inserted,
             updated=scan.updated,
@@ -321,6 +324,14 @@ class Follower:
             return self._tables.read_partitions(connection, state, self._chunk)
         return self._written.partitions
 
+    def _scored(self, after: dict[str, Partition], changes: dict[str, Change]) -> Scored:
+        """The scores of rows that have come or changed: those that the tree has got, and those that the tables lack."""
+        measure = self._settings.scores
+        if measure is None:
+            return Scored.none()
+        first = next(iter(after))
+        return Scored.of(self.hierarchy, after[first], self._known.unscored, changes[first].new, measure)
+
     def _write(
         self,
         connection: sa.Connection,
@@ -328,20 +339,25 @@ class Follower:
         last_version: Any,
         after: dict[str, Partition],
         changes: dict[str, Change],
+        scored: Scored,
     ) -> tuple[State, int]:
         """Write what has changed; return how far the tables are now, and how many assignments that were."""
         first = next(iter(after))
         gone = changes[first].gone
-        positions = np.unique(np.concatenate([change.changed for change in changes.values()]))
-        if not gone and not positions.size and last_version == state.last_version:
+        moved = np.unique(np.concatenate([change.changed for change in changes.values()]))
+        moved = moved[~np.isin(moved, scored.positions)]
+        n_assigned = len(gone) + moved.size + scored.positions.size
+        if not n_assigned and last_version == state.last_version:
             return state, 0
-        labels = {name: partition.labels[positions].tolist() for name, partition in after.items()}
-        self._tables.write_assignments(connection, gone, keys_at(after[first], positions), labels)
+        self._tables.delete_assignments(connection, gone)
+        for positions, scores in ((moved, {}), (scored.positions, {SCORE: scored.scores})):
+            labels = {name: partition.labels[positions].tolist() for name, partition in after.items()}
+            self._tables.write_assignments(connection, keys_at(after[first], positions), {**labels, **scores})
         next_ids = {name: next_id(partition) for name, partition in after.items()}
         state = State(state.tick + 1, state.next_event, next_ids, last_version)
         state = State(state.tick, self._tables.write_events(connection, state, changes), next_ids, last_version)
         self._tables.write_state(connection, state)
-        return state, len(gone) + positions.size
+        return state, n_assigned
 
 
 def close_all(database: Database, h: Hierarchy) -> None:

@@ -37,12 +37,15 @@ class Known:
         The keys that have come since then.
     had_gone : bool
         Whether the last look at them has found that some were gone.
+    unscored : list
+        The keys of points that have come or changed, or were about to, and whose scores are still to be written.
     """
 
     left_out: set[Hashable] = field(default_factory=set)
     numbers: NDArray[np.int64] | None = None
     since: list[Any] = field(default_factory=list)
     had_gone: bool = False
+    unscored: list[Hashable] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -208,11 +211,13 @@ class Scan:
             places = np.flatnonzero(_differ(_points_of(h, keys), points))
             if places.size:
                 keys, points = _at(batch, known[places])
+                self._known.unscored += keys  # before Ctrl-C can come
                 with self.clustering():
                     h.update(keys, points)
                 self.updated += places.size
         if new.size:
             keys, points = _at(batch, new)
+            self._known.unscored += keys
             with self.clustering():
                 h.insert(points, keys=keys)
             if self._known.numbers is not None:

@@ -10,11 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from evertree.anomalies import MEASURES
 from evertree.errors import ParameterError, listed
 from evertree.hierarchy import Hierarchy
-from evertree.inputs import as_count, as_height
+from evertree.inputs import as_choice, as_count, as_height
 from evertree.partition import Partition
 from evertree.scheme import DISSIMILARITIES, OBJECTS, Scheme
+
+#: The column with how far rows stand apart.
+SCORE = "score"
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class Settings:
     vector: str | None
     version: str | None
     cuts: tuple[Cut, ...]
+    scores: str | None  # the measure
     linkage: str
     metric: str | Callable[..., Any]
     metric_params: Mapping[str, Any] | None
@@ -63,6 +68,11 @@ class Settings:
     def values(self) -> tuple[str, ...]:
         """The columns that make the points."""
         return self.columns if self.vector is None else (self.vector,)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The columns of assignments, beside the key."""
+        return (*(cut.name for cut in self.cuts), *([] if self.scores is None else [SCORE]))
 
     @property
     def holds_objects(self) -> bool:
@@ -87,6 +97,7 @@ class Settings:
                 "version": self.version,
                 "cuts": [cut.name for cut in self.cuts],
                 "min_cluster_size": self.cuts[0].min_cluster_size,
+                "scores": self.scores,
                 "linkage": self.linkage,
                 "metric": scheme.metric_name.strip("'"),
                 "metric_params": params,
@@ -113,6 +124,7 @@ def checked_settings(
     vector: Any,
     version: Any,
     cuts: tuple[Any, Any, Any],
+    scores: Any,
     scheme: tuple[Any, Any, Any],
     dtype: Any,
     prefix: Any,
@@ -139,13 +151,14 @@ def checked_settings(
         vector=vector,
         version=version,
         cuts=checked_cuts(*cuts),
+        scores=None if scores is None else as_choice("scores", scores, MEASURES),
         linkage=scheme[0],
         metric=scheme[1],
         metric_params=scheme[2],
         dtype=_checked_dtype(dtype),
         prefix=f"evertree_{table}_" if prefix is None else prefix,
     )
-    if key.lower() in [cut.name for cut in settings.cuts]:
+    if key.lower() in settings.written:
         raise ParameterError(
             f"key must not have the name of a column that is written; {key!r} is one: use a view in which it has "
             "another name"

@@ -31,6 +31,7 @@ def follow(
     n_clusters: int | Collection[int] | None = 10,
     height: float | Collection[float] | None = (),
     min_cluster_size: int | None = None,
+    scores: str | None = None,
     linkage: str = "ward",
     metric: str | Callable[..., Any] = "euclidean",
     metric_params: Mapping[str, Any] | None = None,
@@ -71,6 +72,8 @@ def follow(
         The cuts, as for `Hierarchy.cuts`. Clusters are at most as many as rows.
     min_cluster_size : int, optional
         For all cuts, as for `Hierarchy.cut`; alone, with ``n_clusters=None``, it is a cut by itself.
+    scores : {"jump", "displacement"}, optional
+        Write how far each row stands apart, too, by one of the measures of `Hierarchy.score_samples`.
     linkage, metric, metric_params, goal, search_width
         As for `Hierarchy`.
     dtype : {"float32", "float64"}, optional
@@ -100,7 +103,8 @@ def follow(
 
     - ``{prefix}assignment``: a row for each key, in a column that has its name and type, and a column for each cut,
       ``n_clusters_10``, ``height_2_5`` or ``min_cluster_size_5``, with the id of the cluster. -1 is none. Ids persist:
-      a cluster keeps its id for as long as it lives, also over restarts, and no other ever gets it.
+      a cluster keeps its id for as long as it lives, also over restarts, and no other ever gets it. With `scores` there
+      is a column ``score``, as of the poll in which the row came or was last changed: later rows do not change it.
     - ``{prefix}events``: a row for each cluster that was ``born``, ``died``, ``split`` or ``merged``, and for each key
       that ``moved`` by itself: ``tick``, ``at`` (UTC), ``cut``, ``event``; of clusters ``cluster``, ``size_before``,
       ``size_after`` and ``others`` (JSON), of keys ``key``, ``from_cluster`` and ``to_cluster``.
@@ -148,6 +152,7 @@ def follow(
         vector,
         version,
         (n_clusters, height, min_cluster_size),
+        scores,
         (linkage, metric, metric_params),
         dtype,
         prefix,

@@ -17,7 +17,7 @@ from evertree.errors import NewerFormatError, ParameterError, ReplacedError, lis
 from evertree.partition import Partition
 from evertree.sql.database import INTEGERS, Database, Verbatim
 from evertree.sql.flow import Change
-from evertree.sql.settings import Settings
+from evertree.sql.settings import SCORE, Settings
 
 #: Grows when tables of an older version can no longer be read.
 FORMAT = 1
@@ -167,28 +167,28 @@ class Tables:
         names = [cut.name for cut in self._settings.cuts]
         keys: list[Hashable] = []
         labels: list[np.ndarray[Any, Any]] = [np.empty((len(names), 0), np.int64)]
-        for rows in self._database.stream(connection, sa.select(*self.assignment.c), chunk):
-            some, *columns = zip(*rows, strict=True)
+        columns = [self.assignment.c[name] for name in (self._settings.key, *names)]
+        for rows in self._database.stream(connection, sa.select(*columns), chunk):
+            some, *ids = zip(*rows, strict=True)
             keys.extend(some)
-            labels.append(np.array(columns, np.int64))
+            labels.append(np.array(ids, np.int64))
         table = np.concatenate(labels, axis=1)
         return {
             name: Partition.of(keys, column, next_id=state.next_ids.get(name, 0))
             for name, column in zip(names, table, strict=True)
         }
 
-    def write_assignments(
-        self,
-        connection: sa.Connection,
-        gone: list[Hashable],
-        keys: list[Hashable],
-        labels: Mapping[str, list[int]],
-    ) -> None:
-        """Delete the rows of keys that have left, and write those that are new or in another cluster."""
+    def delete_assignments(self, connection: sa.Connection, gone: list[Hashable]) -> None:
+        """Delete the rows of keys that have left."""
         if gone:
             self._database.delete(connection, self.assignment, self._settings.key, gone)
+
+    def write_assignments(
+        self, connection: sa.Connection, keys: list[Hashable], columns: Mapping[str, Sequence[Any]]
+    ) -> None:
+        """Write rows that are new, or in another cluster; columns that are not given stay as they are."""
         if keys:
-            rows: dict[str, Sequence[Any]] = {self._settings.key: keys, **labels}
+            rows = {self._settings.key: keys, **columns}
             self._database.insert(connection, self.assignment, rows, upsert=self._settings.key)
 
     def write_events(self, connection: sa.Connection, state: State, changes: Mapping[str, Change]) -> int:
@@ -245,6 +245,8 @@ class Tables:
 def _assignment_columns(settings: Settings, key_type: Verbatim) -> list[sa.Column[Any]]:
     columns: list[sa.Column[Any]] = [_column(settings.key, key_type, primary_key=True, autoincrement=False)]
     columns += [_column(cut.name, sa.BigInteger, nullable=False) for cut in settings.cuts]
+    if settings.scores is not None:
+        columns.append(_column(SCORE, sa.Double))  # may be NULL, or an upsert could not leave it out
     return columns
 
 
