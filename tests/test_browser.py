@@ -9,7 +9,7 @@ import pytest
 
 import evertree as et
 from browser import chromium
-from evertree.plotting.dendrogram import NOISE_COLOR, PALETTE
+from evertree.plotting.dendrogram import PALETTE
 from helpers import HOSTILE_KEYS
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -38,11 +38,10 @@ def show(browser, tmp_path):
     """Open the page of a tree. It must load nothing but itself, and have nothing to complain about."""
     contexts, complaints, requests = [], [], []
 
-    def opened(h, width=1200, height=800, color_scheme="light", has_touch=False, **options):
+    def opened(h, width=1200, height=800, settings=None, **options):
         path = tmp_path / f"{len(contexts)}.html"
         h.to_html(path, **options)
-        settings = {"color_scheme": color_scheme, "has_touch": has_touch}
-        context = browser.new_context(viewport={"width": width, "height": height}, **settings)
+        context = browser.new_context(viewport={"width": width, "height": height}, **(settings or {}))
         contexts.append(context)
         page = context.new_page()
         page.add_init_script(NOTE_LONG_TASKS)
@@ -109,8 +108,27 @@ def colours(page) -> dict[str, str]:
     return {key: "#" + "".join(f"{int(part):02X}" for part in re.findall(r"\d+", rgb)) for key, rgb in found}
 
 
-def palette(labels) -> list[str]:
-    return [NOISE_COLOR if label < 0 else PALETTE[label % len(PALETTE)] for label in labels.tolist()]
+def contrast(colour: str, surface: str = "#FFFFFF") -> float:
+    """As WCAG defines it, from 1 to 21."""
+
+    def luminance(code):
+        parts = [int(code[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+    dark, light = sorted([luminance(colour), luminance(surface)])
+    return (light + 0.05) / (dark + 0.05)
+
+
+def check_colours(shown: dict[str, str], labels: dict[str, int], surface: str = "#FFFFFF") -> None:
+    """Each cluster has its colour of the palette, or one like it that can be seen where it is drawn."""
+    assert shown.keys() == labels.keys()
+    found = {(labels[key] % len(PALETTE) if labels[key] >= 0 else None, colour) for key, colour in shown.items()}
+    assert len({number for number, _ in found}) == len({colour for _, colour in found}) == len(found)
+    for number, colour in found:
+        assert contrast(colour, surface) >= 2.98  # 3, but for what is lost by rounding
+        if number is not None and contrast(PALETTE[number], surface) >= 3:
+            assert colour == PALETTE[number]
 
 
 def test_the_top_is_open_and_all_can_be(h, show):
@@ -214,8 +232,14 @@ def test_all_can_be_reached_with_tab(h, show):
     }
     assert wanted <= set(reached)
     page.focus("#open-all")
+    press(page, "Control+/")
+    assert page.evaluate("document.activeElement.id") == "open-all"
     press(page, "/")
     assert page.evaluate("document.activeElement.id") == "search"
+    for role, name in (("spinbutton", "Clusters"), ("slider", "Clusters, by slider"), ("searchbox", "Find")):
+        assert page.get_by_role(role, name=name, exact=True).count() == 1
+    small = "buttons => buttons.filter((made) => made.offsetParent && made.getBoundingClientRect().height < 24).length"
+    assert page.eval_on_selector_all("button", small) == 0
 
 
 def test_search(h, show):
@@ -233,7 +257,7 @@ def test_search(h, show):
     assert found[10] == found[0]
     press(page, "Shift+Enter")
     assert page.locator(".row.selected .hit").text_content() == found[9]
-    assert page.text_content("#hits") == "10 of 10"
+    assert page.text_content("#hits") == f"10 of 10: {found[9]}"
     press(page, "Escape")
     assert (page.input_value("#search"), page.text_content("#hits")) == ("", "")
     page.fill("#search", "nobody")
@@ -250,10 +274,13 @@ def test_colours_are_those_of_the_cut(h, show):
         page.fill("#cut", str(k))
         press(page, "Enter")
         labels = h.cut(n_clusters=k)
-        assert colours(page) == dict(zip(h.keys(), palette(labels), strict=True))
+        check_colours(colours(page), dict(zip(h.keys(), labels.tolist(), strict=True)))
         sizes = sorted(np.bincount(labels).tolist(), reverse=True)[:20]
         assert page.locator("#cluster-rows td:nth-child(2)").all_text_contents() == [str(size) for size in sizes]
     assert page.text_content("#cluster-note") == "and 40 smaller"
+    page.fill("#cut", "")
+    press(page, "Tab")
+    assert page.input_value("#cut") == "60"
 
 
 def test_colours_are_those_that_were_given(h, show):
@@ -263,8 +290,8 @@ def test_colours_are_those_that_were_given(h, show):
     page = show(h, height=1700, partition=labels)
     page.click("#open-all")
     settle(page)
-    given = dict(zip(h.keys(), palette(labels), strict=True))
-    assert colours(page) == given
+    given = colours(page)
+    check_colours(given, dict(zip(h.keys(), labels.tolist(), strict=True)))
     n_noise = int((labels == -1).sum())
     assert f"in no cluster: {n_noise} points" in page.text_content("#legend")
     page.fill("#cut", "2")
@@ -277,7 +304,9 @@ def test_colours_are_those_that_were_given(h, show):
 
 def test_a_row_of_the_table_leads_to_its_cluster(h, show):
     labels = h.cut(n_clusters=3)
-    page = show(h, partition=labels, columns={"group": [f"group {i // 20}" for i in range(60)], "value": range(60)})
+    ids = [123456789 + i for i in range(60)]
+    groups = [f"group {i // 20}" for i in range(60)]
+    page = show(h, partition=labels, columns={"group": groups, "value": range(60), "id": ids})
     page.click("#close-all")
     page.locator("#cluster-rows tr").nth(1).locator("td").nth(2).click()
     settle(page)
@@ -292,6 +321,7 @@ def test_a_row_of_the_table_leads_to_its_cluster(h, show):
     page.locator("#details button", has_text=prototype).first.click()
     settle(page)
     assert page.locator(".row.selected").text_content() == prototype
+    assert detail(page, "id") == str(ids[h.keys().index(prototype)])
 
 
 @pytest.mark.parametrize("shape", ["random", "path"])
@@ -331,10 +361,12 @@ def test_large_trees_do_not_freeze(shape, show):
 
 
 def test_a_phone(h, show):
-    page = show(h, width=360, height=640, has_touch=True, title="A long title " * 5 + "w" * 80)
+    columns = {"a name " * 20: ["a value " * 20] * 60}
+    page = show(h, 360, 640, {"has_touch": True}, title="A long title " * 5 + "w" * 80, columns=columns)
     page.click("#open-all")
     settle(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.locator("#details dd", has_text="a value").bounding_box()["width"] > 100
     row = page.locator(".row").nth(3)
     box = row.bounding_box()
     page.touchscreen.tap(box["x"] + 30, box["y"] + 11)
@@ -347,20 +379,58 @@ def test_dark_colours(h, show):
         rgb = page.evaluate(f"getComputedStyle(document.body).{what}")
         return sum(map(int, re.findall(r"\d+", rgb)[:3]))
 
-    light, dark = show(h), show(h, color_scheme="dark")
+    light, dark = show(h), show(h, settings={"color_scheme": "dark"})
     assert brightness(light, "backgroundColor") > 600 > 200 > brightness(light, "color")
     assert brightness(dark, "backgroundColor") < 200 < 600 < brightness(dark, "color")
+    dark.fill("#cut", "60")
+    press(dark, "Enter")
     before = colours(dark)
+    assert min(contrast(colour, "#1E2023") for colour in before.values()) > 2.98
     dark.emulate_media(color_scheme="light")
     settle(dark)
     assert colours(dark) != before
+
+
+def test_colours_of_the_system(h, show):
+    page = show(h, height=1700, settings={"forced_colors": "active"})
+    page.fill("#search", "p1")
+    press(page, "Enter")
+    assert len(set(colours(page).values())) == 3
+    background = "rows => rows.map((row) => getComputedStyle(row).backgroundColor)"
+    assert len(set(page.eval_on_selector_all(".row", background))) == 2  # the selected one has another
+    assert len(set(page.eval_on_selector_all(".row .key", background))) == 2  # and so have those that were found
+
+
+def test_paper_is_white_and_narrow(h, show):
+    page = show(h, settings={"color_scheme": "dark"})
+    screen = page.evaluate("document.getElementById('canvas').width")
+    before = colours(page)
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate("document.getElementById('canvas').width") == 678  # without the frame
+    assert page.locator(".row").count() > 30
+    assert min(contrast(colour) for colour in colours(page).values()) > 2.98
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    settle(page)
+    assert page.evaluate("document.getElementById('canvas').width") == screen
+    assert colours(page) == before
+
+
+@pytest.mark.parametrize("heights", [[5e-324, 1e-323, 2e-323], [1e-300, 1e-100, 3e149]])
+def test_heights_of_any_size(heights, show):
+    d = np.triu([[0, *heights]] * 4, 1)
+    page = show(et.agglomerate(d + d.T, linkage="single", metric="precomputed"))
+    page.focus("#tree")
+    press(page, "l")
+    # The fork of the root is at the left end, 16 pixels from the edge, between its children.
+    pixels = "canvas => Array.from(canvas.getContext('2d').getImageData(16, 34, 1, 96).data)"
+    assert np.count_nonzero(page.eval_on_selector("#canvas", pixels)[3::4]) > 10  # their opacity
 
 
 def test_hostile_keys_are_text(show):
     h = et.Hierarchy()
     h.insert(np.arange(float(len(HOSTILE_KEYS))).reshape(-1, 1), keys=HOSTILE_KEYS)
     page = show(h, title=HOSTILE_KEYS[0], columns={HOSTILE_KEYS[2]: HOSTILE_KEYS})
-    shown = {str(key).replace("\ud800", "\ufffd") for key in HOSTILE_KEYS}
+    shown = {str(key).replace("\ud800", "\ufffd") or '""' for key in HOSTILE_KEYS}
     assert {text.replace("\ud800", "\ufffd") for text in texts(page)} == shown
     assert page.text_content("h1") == HOSTILE_KEYS[0]
     page.focus("#tree")
@@ -369,9 +439,18 @@ def test_hostile_keys_are_text(show):
     page.fill("#search", "onerror")
     press(page, "Enter")
     assert detail(page, "Key") == HOSTILE_KEYS[2]
+    page.fill("#search", "e\u0301")  # which looks like the é of a key
+    press(page, "Enter")
+    assert page.text_content("#hits").startswith("1 of 1")
 
 
-@pytest.mark.parametrize("n", [0, 1, 2])
+def test_an_empty_tree(show):
+    page = show(et.Hierarchy())
+    assert page.locator("main").inner_text() == "The hierarchy is empty."
+    press(page, "/", "Escape")
+
+
+@pytest.mark.parametrize("n", [1, 2])
 def test_small_trees(n, show):
     h = et.Hierarchy()
     h.insert(np.zeros((n, 1)))  # so that all heights are 0

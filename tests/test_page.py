@@ -8,9 +8,12 @@ import json
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas
+import polars
+import pyarrow
 import pytest
 from scipy.cluster.hierarchy import is_valid_linkage
 
@@ -60,7 +63,7 @@ def test_prototypes_are_those_of_the_nodes(h):
     labels = h.cut(n_clusters=4)
     data, Z = data_of(h.to_html(partition=labels)), h.linkage_matrix()
     merges, leaves = (decoded(data["prototypes"][name], "<i4").tolist() for name in ("nodes", "leaves"))
-    assert merges == nodes_with_prototypes(Z, labels).tolist()
+    assert merges == sorted(nodes_with_prototypes(Z, labels).tolist())
     node_of = {frozenset(h.members(u)): u for u in h.nodes().tolist()}
     members: list[frozenset] = [frozenset([key]) for key in data["keys"]]
     for left, right in Z[:, :2].astype(int).tolist():
@@ -83,12 +86,22 @@ def test_prototypes_that_take_long_are_left_out(linkage, rng, monkeypatch):
     np.testing.assert_array_equal(merges, 40 + np.flatnonzero(sizes <= 10))
 
 
+def test_prototypes_take_a_look_at_so_many_points_and_no_more(h, monkeypatch):
+    Z = h.linkage_matrix()
+    monkeypatch.setattr("evertree.exports._MOST_LOOKED_AT", 70)
+    merges = decoded(data_of(h.to_html())["prototypes"]["nodes"], "<i4")
+    assert merges[-1] == 2 * len(h) - 2  # the root is the first, and then what is left
+    assert 1 < merges.size < len(Z)
+    assert Z[merges - len(h), 3].sum() <= 70
+
+
 def test_a_cluster_that_is_no_node_has_the_prototype_of_its_largest_node():
     h = et.Hierarchy("single")
     h.insert([[0.0], [1.0], [2.5], [20.0], [21.0]])
     labels = [0, 0, 0, 1, 0]  # no node is cluster 0; the largest inside it is {0, 1, 2}
     assert 6 in nodes_with_prototypes(h.linkage_matrix(), np.array(labels))
     h.to_html(partition=labels)
+    assert data_of(h.to_html(partition=[-1] * 5))["given"]["noise"] == 0
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
@@ -154,6 +167,24 @@ def test_columns(h):
     assert (kind["names"], few["names"]) == (["a", "b"], ["0", "1", "2"])
     np.testing.assert_array_equal(decoded(kind["data"], "<i4"), np.arange(n) % 2)
     np.testing.assert_array_equal(decoded(value["data"], "<f8"), np.arange(n) / 7)
+    for other in (polars.from_pandas(frame), pyarrow.Table.from_pandas(frame), frame.to_dict("list")):
+        assert data_of(h.to_html(columns=other))["columns"] == [kind, value, few]
+
+
+def test_values_of_columns(h):
+    n = len(h)
+    times = np.datetime64("2026-05-04", "ns") + np.arange(n) * np.timedelta64(1, "D")
+    gaps = [None, *range(1, n)]
+    columns = {"time": times, "gaps": gaps, "few": [None, *[True] * (n - 1)], "huge": [10**400 + i for i in range(n)]}
+    time, some, few, huge = data_of(h.to_html(columns=columns))["columns"]
+    assert time["names"][:2] == ["2026-05-04 00:00:00", "2026-05-05 00:00:00"]
+    np.testing.assert_array_equal(decoded(some["data"], "<f8"), [np.nan, *range(1, n)])
+    assert few["names"] == ["–", "True"]
+    assert len(huge["names"]) == n
+    nullable = pandas.DataFrame({"gaps": pandas.array(gaps, "Int64"), "few": pandas.array(columns["few"], "boolean")})
+    assert data_of(h.to_html(columns=nullable))["columns"] == [some, few]
+    twice = pandas.DataFrame(np.arange(2.0 * n).reshape(n, 2), columns=["x", "x"])
+    assert [column["name"] for column in data_of(h.to_html(columns=twice))["columns"]] == ["x", "x"]
 
 
 @pytest.mark.parametrize(
@@ -162,6 +193,7 @@ def test_columns(h):
         ({"partition": [0, 1]}, DimensionError, r"labels must have shape \(58,\)"),
         ({"partition": np.zeros(58)}, ParameterError, "labels must be integers"),
         ({"columns": {"a": [1, 2]}}, DimensionError, "columns must have 58 values each.* 'a' has 2"),
+        ({"columns": {"a": "x" * 58}}, DimensionError, "'a' has 1"),
         ({"columns": [1, 2]}, ParameterError, "columns must be a mapping from names to values"),
         ({"title": 3}, ParameterError, "title must be a text; it is int"),
     ],
@@ -246,6 +278,24 @@ def test_what_notebooks_show(h):
     own = et.Hierarchy("complete", metric=lambda s, t: abs(len(s) - len(t)))
     own.insert(["a", "bbb", "cc"], keys=["<i>", "y", "z"])
     assert "&lt;lambda&gt;" in own._repr_html_()
+
+
+def test_pages_wait_for_edits(h):
+    """What another thread has half done is not shown."""
+    for show in (h._repr_html_, h.to_html):
+        with ThreadPoolExecutor(1) as pool:
+            with h._lock:
+                shown = pool.submit(show)
+                with pytest.raises(TimeoutError):
+                    shown.result(timeout=0.05)
+            assert shown.result(timeout=30)
+
+
+def test_without_trust_the_texts_of_the_picture_stay_apart(h):
+    """JupyterLab shows only the texts of a picture where it has no trust in a notebook."""
+    shown = h._repr_html_()
+    texts = re.sub("<[^>]*>", "", shown[shown.index("<svg") :])
+    assert len(texts.split()) == 30
 
 
 def test_quality_after_the_other_goal(rng):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import exchange, page, plotting
+from evertree.atomic import one_at_a_time
 from evertree.columns import GOAL, HOMOGENEOUS
 from evertree.errors import ParameterError
 from evertree.partition import Partition
@@ -26,6 +28,9 @@ _N_GLANCE = 30
 #: The largest clusters that have prototypes on a page where they are found by comparing all pairs of points.
 _MOST_COMPARED = 4_000
 
+#: Points that are looked at for the prototypes of a page elsewhere. Clusters for which there are no more have none.
+_MOST_LOOKED_AT = 5_000_000
+
 
 class HierarchyExports(HierarchyReader):
     """Other forms of a tree.
@@ -33,6 +38,8 @@ class HierarchyExports(HierarchyReader):
     Leaves are numbered 0, 1, … in the order of ``keys()``, and then merges in the order of ``linkage_matrix()``, whose
     heights they have. These numbers last until the next edit or ``refine``.
     """
+
+    _lock: threading.RLock
 
     def to_newick(self, path: str | os.PathLike[str] | None = None, branch_lengths: bool = True) -> str:
         """The tree as Newick text, the format of phylogenetics.
@@ -123,6 +130,7 @@ class HierarchyExports(HierarchyReader):
         """
         return exchange.to_node_frame(self.linkage_matrix(), self.keys())
 
+    @one_at_a_time
     def to_html(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -164,8 +172,9 @@ class HierarchyExports(HierarchyReader):
         Notes
         -----
         Keys are shown as their ``str()``, never as markup, and the page lets no script run but its own. 100,000 points
-        take about 4 MB. `prototypes` are shown for the clusters of up to 50; for linkages that compare pairs of points,
-        only where the cluster has at most 4,000 points.
+        take about 4 MB. `prototypes` are shown for the clusters of cuts into up to 50, as long as they can be found
+        soon: for linkages that compare pairs of points, where the cluster has at most 4,000 points, and for others,
+        where all these clusters together have at most 5,000,000.
 
         Examples
         --------
@@ -179,7 +188,7 @@ class HierarchyExports(HierarchyReader):
             raise ParameterError(f"title must be a text; it is {type(title).__name__}")
         Z, keys = self.linkage_matrix(), self.keys()
         labels = None if partition is None else as_labels(self._labels_of(partition), len(keys))
-        prototypes = self._prototypes_of_merges(page.nodes_with_prototypes(Z, labels)) if keys else {}
+        prototypes = self._prototypes_of_merges(Z, page.nodes_with_prototypes(Z, labels)) if keys else {}
         data = page.PageData(Z, keys, labels, prototypes, columns)
         facts = [self._contents()] if title is None else [self._name(), self._contents()]
         return _written(page.render(data, self._name() if title is None else title, facts), path)
@@ -261,6 +270,7 @@ class HierarchyExports(HierarchyReader):
         """
         return plotting.animate_refinement(self, path, **options)
 
+    @one_at_a_time
     def _repr_html_(self) -> str:
         """What a notebook shows: what the tree is, how far it is from its goal, and its top."""
         top = views.find_top(self._live, _N_GLANCE)
@@ -280,15 +290,15 @@ class HierarchyExports(HierarchyReader):
             raise ParameterError("partition must be of the points that are live now: make it again with partition()")
         return partition.labels
 
-    def _prototypes_of_merges(self, merges: NDArray[np.intp]) -> dict[int, int]:
-        """The leaves that stand for some merges, all by their numbers in the linkage matrix, where that is not slow."""
+    def _prototypes_of_merges(self, Z: NDArray[np.float64], merges: NDArray[np.intp]) -> dict[int, int]:
+        """The leaves that stand for some merges of `Z`, by their numbers there, where that is not slow."""
         live, leaves = self._live, self._keys.leaves()
-        nodes = views.find_merges(live).inner[merges - leaves.size]
-        if not live.scheme.has_statistics:
-            is_small = np.array([live.leaves(u).size <= _MOST_COMPARED for u in nodes.tolist()], np.bool_)
-            merges, nodes = merges[is_small], nodes[is_small]
-        if nodes.size == 0:
+        size = Z[merges - leaves.size, 3]
+        is_soon = _within(size, _MOST_LOOKED_AT) if live.scheme.has_statistics else size <= _MOST_COMPARED
+        merges = np.sort(merges[is_soon])
+        if merges.size == 0:
             return {}
+        nodes = views.find_merges(live).inner[merges - leaves.size]
         number = np.empty(live.tree.parent.size, np.intp)
         number[leaves] = np.arange(leaves.size)
         return dict(zip(merges.tolist(), number[live.prototypes(nodes)].tolist(), strict=True))
@@ -310,6 +320,15 @@ class HierarchyExports(HierarchyReader):
             return f"unknown: all {n_nodes:,} nodes are to be looked at, see refine()"
         share = math.floor(1000 * (1 - n_waiting / n_nodes)) / 10
         return f"at least {share:.1f}%: {n_waiting:,} of {n_nodes:,} nodes are to be looked at, see refine()"
+
+
+def _within(costs: NDArray[np.float64], budget: float) -> NDArray[np.bool_]:
+    """Which of some things to take, if each is taken in turn that still can be paid."""
+    is_taken = np.zeros(costs.size, np.bool_)
+    for i, cost in enumerate(costs.tolist()):
+        is_taken[i] = cost <= budget
+        budget -= cost if is_taken[i] else 0
+    return is_taken
 
 
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:

@@ -58,6 +58,12 @@ def to_array(X: Any) -> NDArray[Any]:
     return np.column_stack([column.astype(dtype) for column in columns])
 
 
+def columns(X: Any) -> list[tuple[Any, list[Any]]]:
+    """The columns of a table: the name of each and its values as Python's objects, None for those that are missing."""
+    frame = _known(X)
+    return [(name, _objects(frame, k)) for k, name in enumerate(column_names(frame))]
+
+
 def take_keys(X: Any, name: str) -> tuple[list[Hashable], Any]:
     """The keys in the named column, or the named index, of a table; and the table without that column."""
     frame = _known(X)
@@ -113,6 +119,18 @@ def _column(frame: Any, k: int) -> NDArray[Any]:
         is_chunked = hasattr(type(column), "chunks")
         return _numbers(column.to_numpy() if is_chunked else column.to_numpy(zero_copy_only=False))
     return _numbers(frame.to_series(k).to_numpy())
+
+
+def _objects(frame: Any, k: int) -> list[Any]:
+    """A column as Python's objects, None for those that are missing."""
+    match _kind(frame):
+        case "pandas":
+            series = frame.iloc[:, k]
+            return list(series.astype(object).where(series.notna(), None))
+        case "arrow":
+            return list(frame.column(k).to_pylist())
+        case _:
+            return list(frame.to_series(k).to_list())
 
 
 def _nullable(series: Any) -> NDArray[Any]:

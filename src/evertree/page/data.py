@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import numbers
 from collections.abc import Hashable, Mapping, Sequence
@@ -12,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree import frames
 from evertree.columns import NOISE, NULL
 from evertree.errors import DimensionError, ParameterError
-from evertree.plotting.dendrogram import NOISE_COLOR, PALETTE, common_cluster
+from evertree.plotting.dendrogram import PALETTE, common_cluster
 
 #: Prototypes are worked out for what the last merges leave, so for every cut into up to so many clusters, and for so
 #: many of the largest given clusters.
@@ -62,7 +64,6 @@ class PageData:
             "nClusters": widest_gap(self.Z[:, 2]),
             "given": None if self.labels is None else _given(self.labels),
             "palette": PALETTE,
-            "noiseColour": NOISE_COLOR,
             "columns": _columns(self.columns, len(self.keys)),
         }
         text = json.dumps(content, separators=(",", ":"))
@@ -85,13 +86,12 @@ def widest_gap(heights: NDArray[np.float64]) -> int:
 
 
 def nodes_with_prototypes(Z: NDArray[np.float64], labels: NDArray[np.intp] | None) -> NDArray[np.intp]:
-    """The merges whose prototypes the page shows, in order: those near the root, and those that are clusters."""
+    """The merges whose prototypes the page shows: the largest clusters first, then what is near the root, downwards."""
     n = len(Z) + 1
     top = Z[-(_N_TOP - 1) :, :2].astype(np.intp).ravel()
-    found = np.append(top, 2 * n - 2)
-    if labels is not None and labels.size:
-        found = np.append(found, _largest_inside(Z, labels))
-    return np.unique(found[found >= n])
+    found = [] if labels is None or labels.size == 0 else _largest_inside(Z, labels)
+    found += [2 * n - 2, *sorted(top.tolist(), reverse=True)]
+    return np.array([u for u in dict.fromkeys(found) if u >= n], np.intp)
 
 
 def _largest_inside(Z: NDArray[np.float64], labels: NDArray[np.intp]) -> list[int]:
@@ -121,27 +121,39 @@ def _given(labels: NDArray[np.intp]) -> dict[str, Any]:
 def _columns(columns: Mapping[Any, Any] | None, n: int) -> list[dict[str, Any]]:
     if columns is None:
         return []
-    if not hasattr(columns, "keys") or not hasattr(columns, "__getitem__"):
+    if frames.is_frame(columns):
+        pairs = frames.columns(columns)
+    elif isinstance(columns, Mapping):
+        pairs = [(name, _values(column)) for name, column in columns.items()]
+    else:
         raise ParameterError(
             f"columns must be a mapping from names to values, or a data frame; it is {type(columns).__name__}"
         )
-    found = []
-    for name in columns.keys():  # noqa: SIM118  to iterate over a frame of polars gives its columns
-        values = np.asarray(columns[name], dtype=object).tolist()
+    for name, values in pairs:
         if len(values) != n:
             raise DimensionError(
                 f"columns must have {n} values each, one for each of keys(); {name!r} has {len(values)}"
             )
-        found.append({"name": str(name), **_column(values)})
-    return found
+    return [{"name": str(name), **_column(values)} for name, values in pairs]
+
+
+def _values(column: Any) -> list[Any]:
+    """What is in a column, as Python's own objects; of a lone value, only that."""
+    array = np.asarray(column) if isinstance(column, np.ndarray) else np.asarray(column, dtype=object)
+    if array.dtype.kind in "mM":  # Python has no nanoseconds, and NumPy would show them as numbers
+        array = array.astype(array.dtype.str.replace("[ns]", "[us]")).astype(object)
+    return list(np.atleast_1d(array).tolist())
 
 
 def _column(values: list[Any]) -> dict[str, Any]:
-    """Numbers, or texts with the number of the text for each point."""
-    if all(isinstance(value, numbers.Real) for value in values) and len(set(values)) > _MOST_FREQUENCIES:
-        return {"names": None, "data": _encoded(values, np.float64)}
+    """Numbers, with NaN for None, or texts with the number of the text for each point."""
+    known = [value for value in values if value is not None]
+    if all(isinstance(value, numbers.Real) for value in known) and len(set(known)) > _MOST_FREQUENCIES:
+        with contextlib.suppress(OverflowError):  # an integer that is too large is shown as a text
+            return {"names": None, "data": _encoded(values, np.float64)}
     number: dict[str, int] = {}
-    codes = [number.setdefault(str(value), len(number)) for value in values]
+    texts = ["–" if value is None else str(value) for value in values]
+    codes = [number.setdefault(text, len(number)) for text in texts]
     return {"names": list(number), "data": _encoded(codes, np.int32)}
 
 

@@ -13,7 +13,7 @@ from string import Template
 from evertree.page.data import PageData
 
 #: In the order in which each needs the ones before it.
-_SCRIPTS = ("tree.js", "outline.js", "drawing.js", "page.js")
+_SCRIPTS = ("elements.js", "tree.js", "colours.js", "outline.js", "drawing.js", "page.js")
 
 
 def render(data: PageData, title: str, facts: Iterable[str]) -> str:
@@ -23,7 +23,10 @@ def render(data: PageData, title: str, facts: Iterable[str]) -> str:
     return Template(_part("page.html")).substitute(
         title=escaped(title),
         facts=escaped(" · ".join(facts)),
-        policy=f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; base-uri 'none'",
+        policy=(
+            f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; "
+            "base-uri 'none'; form-action 'none'"
+        ),
         style=style,
         script=script,
         data=data.to_json(),

@@ -1,14 +1,16 @@
 /** The picture of what is in view: links, triangles and the axis on a canvas, and a line of text for each row. */
 
-const ROW = 22; // pixels
+const ROW = 24; // pixels
 const AXIS = 34;
 const GAP = 10; // between the links and the texts
 const LEFT = 16;
+const LOWEST_POWER = -307; // of ten, on the axis: below are numbers that have lost digits, and 0
 
 class Drawing {
-  constructor(outline, canvas, rows) {
+  constructor(outline, colours, canvas, rows) {
     this.outline = outline;
     this.tree = outline.tree;
+    this.colours = colours;
     this.canvas = canvas;
     this.context = canvas.getContext("2d");
     this.rows = rows;
@@ -35,8 +37,13 @@ class Drawing {
   /** Where a height is: in proportion, or by its logarithm, which leaves room for merges far below the root. */
   x(height) {
     const { ceiling } = this.outline;
-    const part = this.isLog ? Math.log1p(height / this.knee) / Math.log1p(ceiling / this.knee) : height / ceiling;
+    const part = this.isLog ? this.#magnitude(height) / this.#magnitude(ceiling) : height / ceiling;
     return this.right - part * (this.right - LEFT);
+  }
+
+  /** log(1 + height / knee), in a form in which heights of 1e-300 and of 1e150 may stand side by side. */
+  #magnitude(height) {
+    return Math.log(this.knee + height) - Math.log(this.knee);
   }
 
   /** Where a place in rows is on the canvas, when so many pixels of rows are above it. */
@@ -46,22 +53,17 @@ class Drawing {
 
   draw(offset, state) {
     this.offset = offset;
-    this.style = getComputedStyle(document.documentElement);
     const firstRow = Math.floor(offset / ROW) - 1;
     const lastRow = Math.ceil((offset + this.height - AXIS) / ROW);
     const { forks, rows } = this.outline.between(firstRow, lastRow);
     this.forks = forks;
     this.context.clearRect(0, 0, this.width, this.height);
     this.#grid();
-    if (state.selected !== NONE && state.selected !== this.outline.top) this.#band(state.selected);
+    if (state.selected !== this.outline.top) this.#band(state.selected);
     this.#links(state);
     this.#triangles(rows, state);
     this.#axis();
     this.rows.replaceChildren(...Array.from(rows, (u) => this.#text(u, state)));
-  }
-
-  #colour(name) {
-    return this.style.getPropertyValue(name).trim();
   }
 
   /** Behind all rows of the selected node. */
@@ -70,7 +72,7 @@ class Drawing {
     const top = Math.max(this.y(outline.first[u]), -ROW);
     const bottom = Math.min(this.y(outline.last[u] + 1), this.height + ROW);
     const left = this.x(this.tree.height[u]) - 6;
-    context.fillStyle = this.#colour("--band");
+    context.fillStyle = this.colours.band;
     context.beginPath();
     context.roundRect(left, top, this.width - left - 2, bottom - top, 5);
     context.fill();
@@ -78,10 +80,8 @@ class Drawing {
 
   #links({ clusters, selected }) {
     const byColour = new Map();
-    const above = this.#colour("--above");
     for (const u of this.forks) {
-      const cluster = clusters.of[u];
-      const colour = cluster === SEVERAL ? above : clusters.list[cluster].shown;
+      const colour = this.colours.ofNode(clusters, u);
       if (!byColour.has(colour)) byColour.set(colour, []);
       byColour.get(colour).push(u);
     }
@@ -95,8 +95,8 @@ class Drawing {
       for (const u of nodes) this.#fork(u, isTaken);
       context.stroke();
     }
-    if (selected !== NONE && this.outline.open[selected]) {
-      context.strokeStyle = this.#colour("--accent");
+    if (this.outline.open[selected]) {
+      context.strokeStyle = this.colours.accent;
       context.lineWidth = 3;
       context.beginPath();
       this.#fork(selected, new Uint8Array(Math.ceil(this.width) + 1));
@@ -134,15 +134,13 @@ class Drawing {
     const half = 0.36 * ROW;
     for (const u of rows) {
       if (tree.isLeaf(u)) continue;
-      const cluster = clusters.of[u];
-      const colour = cluster === SEVERAL ? this.#colour("--above") : clusters.list[cluster].shown;
       const y = this.y(outline.y[u]);
       context.beginPath();
       context.moveTo(Math.min(this.x(tree.height[u]), this.right - 4), y);
       context.lineTo(this.right, y - half);
       context.lineTo(this.right, y + half);
       context.closePath();
-      context.fillStyle = context.strokeStyle = colour;
+      context.fillStyle = context.strokeStyle = this.colours.ofNode(clusters, u);
       context.globalAlpha = 0.35;
       context.fill();
       context.globalAlpha = 1;
@@ -158,26 +156,25 @@ class Drawing {
   /** 0 and powers of ten, as far as there is room for them. */
   #powers() {
     const found = [0];
-    let nextX = this.right - 48;
-    for (let tick = 10 ** Math.ceil(Math.log10(this.knee / 10)); tick <= this.outline.ceiling; tick *= 10) {
-      if (this.x(tick) > nextX) continue;
-      found.push(tick);
-      nextX = this.x(tick) - 48;
+    const lowest = Math.max(Math.ceil(Math.log10(this.knee)) - 1, LOWEST_POWER);
+    for (let power = lowest; 10 ** power <= this.outline.ceiling; power++) {
+      if (this.x(found.at(-1)) - this.x(10 ** power) >= 48) found.push(10 ** power);
     }
     return found;
   }
 
   #steps() {
     const { ceiling } = this.outline;
-    const rough = ceiling / Math.max(Math.floor((this.right - LEFT) / 80), 1);
-    const power = 10 ** Math.floor(Math.log10(rough));
+    // At least 3, or the first step could be above the root.
+    const rough = ceiling / Math.max(Math.floor((this.right - LEFT) / 80), 3);
+    const power = 10 ** Math.max(Math.floor(Math.log10(rough)), LOWEST_POWER);
     const step = [1, 2, 5, 10].map((factor) => factor * power).find((value) => value >= rough) ?? ceiling;
     return Array.from({ length: Math.floor(ceiling / step + 1e-9) + 1 }, (_, i) => i * step);
   }
 
   #grid() {
     const { context } = this;
-    context.strokeStyle = this.#colour("--grid");
+    context.strokeStyle = this.colours.grid;
     context.lineWidth = 1;
     context.beginPath();
     for (const tick of this.#ticks()) {
@@ -191,10 +188,10 @@ class Drawing {
   /** On top of the links that have been scrolled behind it. */
   #axis() {
     const { context } = this;
-    context.fillStyle = this.#colour("--surface");
+    context.fillStyle = this.colours.surface;
     context.fillRect(0, 0, this.width, AXIS);
-    context.fillStyle = this.#colour("--quiet");
-    context.font = `12px ${this.#colour("--font")}`;
+    context.fillStyle = this.colours.quiet;
+    context.font = `12px ${getComputedStyle(this.canvas).fontFamily}`;
     context.textBaseline = "middle";
     context.textAlign = "center";
     for (const tick of this.#ticks()) {
@@ -203,7 +200,8 @@ class Drawing {
     }
     context.textAlign = "left";
     context.fillText("height", this.right + GAP, AXIS / 2);
-    context.strokeStyle = this.#colour("--line");
+    context.strokeStyle = this.colours.line;
+    context.lineWidth = 1;
     context.beginPath();
     context.moveTo(0, AXIS - 0.5);
     context.lineTo(this.width, AXIS - 0.5);
@@ -217,19 +215,16 @@ class Drawing {
     row.style.top = `${this.y(this.outline.y[u]) - ROW / 2}px`;
     row.style.left = `${this.right + GAP}px`;
     row.classList.toggle("selected", u === selected);
-    const dot = element("span", "dot");
-    const cluster = clusters.of[u];
-    dot.style.backgroundColor = cluster === SEVERAL ? this.#colour("--above") : clusters.list[cluster].shown;
-    row.append(dot);
+    row.append(dot(this.colours.ofNode(clusters, u)));
     const nHits = hits.below(u);
     if (tree.isLeaf(u)) {
-      row.append(element("span", nHits ? "key hit" : "key", tree.keys[u]));
+      row.append(element("span", nHits ? "key hit" : "key", tree.nameOf(u)));
       return row;
     }
     row.append(element("span", "count", tree.size[u].toLocaleString("en-GB")));
     if (nHits) row.append(element("span", "hit", counted(nHits, "hit")));
     const prototype = tree.prototypeOf(u);
-    if (prototype !== NONE) row.append(element("span", "key quiet", tree.keys[prototype]));
+    if (prototype !== NONE) row.append(element("span", "key quiet", tree.nameOf(prototype)));
     return row;
   }
 
@@ -253,20 +248,4 @@ class Drawing {
     const isOnStem = best === NONE && u !== outline.top && x > this.x(tree.height[tree.parent[u]]);
     return isOnStem ? u : best;
   }
-}
-
-function element(kind, className = "", text = "") {
-  const made = document.createElement(kind);
-  made.className = className;
-  made.textContent = text; // never as markup: keys may be anything
-  return made;
-}
-
-/** A colour that can be seen on a background: mixed with white until it is bright enough on a dark one. */
-function visibleOn(colour, isDark) {
-  if (!isDark) return colour;
-  let channels = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
-  const brightness = ([red, green, blue]) => 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-  while (brightness(channels) < 120) channels = channels.map((value) => value + 0.1 * (255 - value));
-  return `rgb(${channels.map(Math.round).join(" ")})`;
 }

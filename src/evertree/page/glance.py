@@ -56,7 +56,7 @@ def _svg(top: Top, texts: Sequence[str]) -> str:
         for u in layout.bottom_node.tolist()
         if top.size[u] > 1
     )
-    labels = "".join(
+    labels = "\n".join(  # where a notebook is not trusted, only these are left of a picture
         f'<text transform="translate({x[u] - 4:.1f} {_HEIGHT + _MARGIN}) rotate(90)">{escaped(shown[u])}</text>'
         for u in layout.bottom_node.tolist()
     )

@@ -94,7 +94,6 @@ class Outline {
   /** The nodes that have something between two rows: those that are open, and those that are rows. */
   between(firstRow, lastRow) {
     const forks = [];
-    if (this.nRows === 0) return { forks, rows: [] };
     const waiting = [this.top];
     while (waiting.length) {
       const u = waiting.pop();

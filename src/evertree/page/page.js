@@ -7,13 +7,14 @@ const N_STEPS = 8; // of the path to the root, in the details
 const MAX_CUT = 50; // the end of the slider; the field beside it goes on to the number of points
 const MAX_PIXELS = 8e6; // browsers cannot scroll through more; where rows need more, scrolling is faster than the rows
 const TYPING = 120; // milliseconds without a key after which a search begins
+const THEMES = ["(prefers-color-scheme: dark)", "(forced-colors: active)"].map((query) => window.matchMedia(query));
 
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
 const tree = new Tree(data);
 const outline = new Outline(tree, N_OPEN);
-const drawing = new Drawing(outline, $("canvas"), $("rows"));
-const isDark = window.matchMedia("(prefers-color-scheme: dark)");
+const colours = new Colours(data.palette);
+const drawing = new Drawing(outline, colours, $("canvas"), $("rows"));
 
 /** What a search found: leaves in the order of the picture. */
 const hits = {
@@ -37,7 +38,7 @@ const hits = {
   },
 };
 
-const state = { selected: tree.n ? tree.root : NONE, clusters: null, hits };
+const state = { selected: tree.root, clusters: null, hits };
 
 /* Scrolling and drawing. */
 
@@ -62,11 +63,13 @@ let isDrawingDue = false;
 function redraw() {
   if (isDrawingDue) return;
   isDrawingDue = true;
-  requestAnimationFrame(() => {
-    isDrawingDue = false;
-    drawing.draw(offset(), state);
-    $("tree").dataset.rows = outline.nRows; // for tests, and for whoever looks at the page with a program
-  });
+  requestAnimationFrame(draw);
+}
+
+function draw() {
+  isDrawingDue = false;
+  drawing.draw(offset(), state);
+  $("tree").dataset.rows = outline.nRows; // for tests, and for whoever looks at the page with a program
 }
 
 function fit() {
@@ -113,7 +116,7 @@ function goTo(u) {
 }
 
 function titleOf(u) {
-  return tree.isLeaf(u) ? tree.keys[u] : counted(tree.size[u]);
+  return tree.isLeaf(u) ? shortText(tree.nameOf(u)) : counted(tree.size[u]);
 }
 
 /** A canvas says nothing to a screen reader: the selected node is there a second time, as an item of a tree. */
@@ -137,11 +140,8 @@ function clusterName(u) {
   return cluster === SEVERAL ? "several" : state.clusters.list[cluster].name;
 }
 
-function button(text, action) {
-  const made = element("button", "link", text);
-  made.type = "button";
-  made.addEventListener("click", action);
-  return made;
+function linkTo(u) {
+  return button("link", titleOf(u), () => goTo(u));
 }
 
 function describe(u) {
@@ -151,12 +151,12 @@ function describe(u) {
     value.append(...content);
     list.append(element("dt", "", name), value);
   };
-  if (tree.isLeaf(u)) add("Key", element("span", "key", tree.keys[u]));
+  if (tree.isLeaf(u)) add("Key", element("span", "key", tree.nameOf(u)));
   else add("Points", tree.size[u].toLocaleString("en-GB"));
   add("Height", shortNumber(tree.height[u]));
   add("Cluster", clusterName(u));
   const prototype = tree.prototypeOf(u);
-  if (!tree.isLeaf(u) && prototype !== NONE) add("Prototype", button(tree.keys[prototype], () => goTo(prototype)));
+  if (!tree.isLeaf(u) && prototype !== NONE) add("Prototype", linkTo(prototype));
   for (const column of data.columns) add(column.name, summarise(tree, column, u));
   if (!tree.isLeaf(u)) add("Keys", ...someKeys(u));
   add("Path", ...path(u));
@@ -167,7 +167,7 @@ function describe(u) {
 
 function someKeys(u) {
   const leaves = tree.order.subarray(tree.start[u], tree.start[u] + Math.min(tree.size[u], N_KEYS));
-  const parts = Array.from(leaves, (leaf) => button(tree.keys[leaf], () => goTo(leaf))).flatMap((key) => [key, " "]);
+  const parts = Array.from(leaves, linkTo).flatMap((key) => [key, " "]);
   return tree.size[u] > N_KEYS ? [...parts, `and ${(tree.size[u] - N_KEYS).toLocaleString("en-GB")} more`] : parts;
 }
 
@@ -175,7 +175,7 @@ function someKeys(u) {
 function path(u) {
   const above = tree.ancestors(u).reverse();
   if (above.length === 0) return ["the root"];
-  const step = (v) => [button(counted(tree.size[v]), () => goTo(v)), " › "];
+  const step = (v) => [linkTo(v), " › "];
   if (above.length <= N_STEPS) return above.flatMap(step).slice(0, -1);
   const half = N_STEPS / 2;
   return [...above.slice(0, half).flatMap(step), `… ${above.length - N_STEPS} more … › `, ...above.slice(-half).flatMap(step).slice(0, -1)];
@@ -184,15 +184,11 @@ function path(u) {
 function actions(u) {
   const holder = element("p", "group");
   if (tree.isLeaf(u)) return holder;
-  const add = (text, action) => {
-    const made = element("button", "", text);
-    made.type = "button";
-    made.addEventListener("click", action);
-    holder.append(made);
-  };
-  add(outline.open[u] ? "Close" : "Open", () => toggle(u));
-  add("Open all below", () => toggleAllBelow(u, true));
-  if (u !== outline.top) add("Show only this", () => zoom(u));
+  holder.append(
+    button("", outline.open[u] ? "Close" : "Open", () => toggle(u)),
+    button("", "Open all below", () => toggleAllBelow(u, true)),
+  );
+  if (u !== outline.top) holder.append(button("", "Show only this", () => zoom(u)));
   return holder;
 }
 
@@ -215,31 +211,32 @@ function showZoom() {
 
 /* Clusters. */
 
-function recolour(clusters) {
+function colourBy(clusters, isGiven) {
   state.clusters = clusters;
-  for (const cluster of clusters.list) cluster.shown = visibleOn(cluster.colour, isDark.matches);
+  tellNumber();
+  $("given").setAttribute("aria-pressed", String(isGiven));
   listClusters();
-  if (tree.n) select(state.selected);
+  select(state.selected);
+}
+
+function tellNumber() {
+  $("cut").value = $("cut-range").value = state.clusters.list.filter((cluster) => !cluster.isNoise).length;
 }
 
 function cutInto(k) {
-  const wanted = Math.min(Math.max(Math.round(k) || 1, 1), Math.max(tree.n, 1));
-  $("cut").value = $("cut-range").value = wanted;
-  $("given").setAttribute("aria-pressed", "false");
-  recolour(Clusters.cut(tree, wanted, data.palette));
+  if (Number.isNaN(k)) return tellNumber(); // the field is empty: as it was
+  colourBy(Clusters.cut(tree, Math.min(Math.max(Math.round(k), 1), tree.n), data.palette.length), false);
 }
 
 function showGiven() {
-  const clusters = Clusters.given(tree, data.given, data.palette, data.noiseColour);
-  $("cut").value = $("cut-range").value = clusters.list.filter((cluster) => !cluster.isNoise).length;
-  $("given").setAttribute("aria-pressed", "true");
-  recolour(clusters);
+  colourBy(Clusters.given(tree, data.given), true);
 }
 
-function dot(colour) {
-  const made = element("span", "dot");
-  made.style.backgroundColor = colour;
-  return made;
+/** The colours of the page have changed. */
+function recolour() {
+  colours.read();
+  listClusters();
+  redraw();
 }
 
 function listClusters() {
@@ -253,9 +250,9 @@ function listClusters() {
     entry.append(dot(colour), text);
     legend.push(entry);
   };
-  if (all.length > 1) add(getComputedStyle(document.documentElement).getPropertyValue("--above"), "above the clusters");
+  if (all.length > 1) add(colours.above, "above the clusters");
   const noise = state.clusters.list.find((cluster) => cluster.isNoise);
-  if (noise) add(noise.shown, `in no cluster: ${counted(noise.size)}`);
+  if (noise) add(colours.noise, `in no cluster: ${counted(noise.size)}`);
   $("legend").replaceChildren(...legend);
 }
 
@@ -263,8 +260,8 @@ function clusterRow(cluster) {
   const row = element("tr");
   const name = element("th");
   name.scope = "row";
-  const go = button("", () => goTo(cluster.node));
-  go.append(dot(cluster.shown), cluster.name);
+  const go = button("link", "", () => goTo(cluster.node));
+  go.append(dot(colours.ofCluster(cluster)), cluster.name);
   go.setAttribute("aria-label", `Cluster ${cluster.name}: go to it`);
   name.append(go);
   const prototype = tree.prototypeOf(cluster.node);
@@ -273,7 +270,7 @@ function clusterRow(cluster) {
     element("td", "number", cluster.size.toLocaleString("en-GB")),
     element("td", "number", share(cluster.size, tree.n)),
     element("td", "number", shortNumber(tree.height[cluster.node])),
-    element("td", "key", prototype === NONE ? "–" : tree.keys[prototype]),
+    element("td", "key", prototype === NONE ? "–" : shortText(tree.nameOf(prototype))),
   );
   row.addEventListener("click", (event) => {
     if (!event.target.closest("button")) goTo(cluster.node);
@@ -298,8 +295,13 @@ function search() {
 
 function tellHits() {
   const { leaves, at, text } = hits;
-  const number = leaves.length.toLocaleString("en-GB");
-  $("hits").textContent = text === "" ? "" : at < 0 ? counted(leaves.length, "hit") : `${(at + 1).toLocaleString("en-GB")} of ${number}`;
+  if (text === "" || at < 0) {
+    $("hits").textContent = text === "" ? "" : counted(leaves.length, "hit");
+    return;
+  }
+  const number = (count) => count.toLocaleString("en-GB");
+  const found = element("span", "unseen", `: ${titleOf(leaves[at])}`); // the eye finds it in the picture
+  $("hits").replaceChildren(`${number(at + 1)} of ${number(leaves.length)}`, found);
 }
 
 function nextHit(step) {
@@ -352,14 +354,19 @@ const ACTIONS = {
 
 function onTreeKey(event) {
   const action = ACTIONS[event.key];
-  if (!action || tree.n === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!action || isShortcut(event)) return;
   event.preventDefault();
   action(state.selected);
 }
 
+/** Whether a key is meant for the browser or the system. */
+function isShortcut(event) {
+  return event.ctrlKey || event.metaKey || event.altKey;
+}
+
 function onKey(event) {
   const isTyping = event.target.matches("input");
-  if (event.key === "/" && !isTyping) {
+  if (event.key === "/" && !isTyping && !isShortcut(event)) {
     event.preventDefault();
     $("search").focus();
     $("search").select();
@@ -398,20 +405,22 @@ function onPointerMove(event) {
   $("stage").classList.toggle("on-node", isOnNode);
 }
 
+/** Paper is white, and as wide as it is; what has been scrolled to is printed. */
+function setPrinting(isPrinting) {
+  document.documentElement.classList.toggle("printing", isPrinting);
+  recolour();
+  fit();
+  draw(); // at once: there may be no next frame before the paper
+}
+
 /* The beginning. */
 
-function begin() {
-  document.documentElement.style.setProperty("--row", `${ROW}px`);
-  document.documentElement.style.setProperty("--axis", `${AXIS}px`);
-  const most = Math.max(tree.n, 1);
-  $("cut").max = most;
-  $("cut-range").max = Math.min(most, MAX_CUT);
+function listen() {
   $("cut").addEventListener("change", () => cutInto($("cut").valueAsNumber));
   $("cut-range").addEventListener("input", () => cutInto($("cut-range").valueAsNumber));
-  $("given").hidden = data.given === null;
   $("given").addEventListener("click", showGiven);
-  $("open-all").addEventListener("click", () => tree.n && toggleAllBelow(outline.top, true));
-  $("close-all").addEventListener("click", () => tree.n && toggleAllBelow(outline.top, false));
+  $("open-all").addEventListener("click", () => toggleAllBelow(outline.top, true));
+  $("close-all").addEventListener("click", () => toggleAllBelow(outline.top, false));
   $("log").addEventListener("change", () => {
     drawing.isLog = $("log").checked;
     redraw();
@@ -430,10 +439,22 @@ function begin() {
   $("stage").addEventListener("click", onClick);
   $("stage").addEventListener("pointermove", onPointerMove);
   document.addEventListener("keydown", onKey);
+  window.addEventListener("beforeprint", () => setPrinting(true));
+  window.addEventListener("afterprint", () => setPrinting(false));
+  for (const theme of THEMES) theme.addEventListener("change", recolour);
   new ResizeObserver(fit).observe($("tree"));
-  isDark.addEventListener("change", () => recolour(state.clusters));
+}
 
-  if (tree.n === 0) $("details-body").textContent = "The hierarchy is empty.";
+function begin() {
+  $("empty").hidden = tree.n > 0;
+  $("controls").hidden = $("picture").hidden = $("panel").hidden = tree.n === 0;
+  if (tree.n === 0) return;
+  document.documentElement.style.setProperty("--row", `${ROW}px`);
+  document.documentElement.style.setProperty("--axis", `${AXIS}px`);
+  $("cut").max = tree.n;
+  $("cut-range").max = Math.min(tree.n, MAX_CUT);
+  $("given").hidden = data.given === null;
+  listen();
   if (data.given === null) cutInto(data.nClusters);
   else showGiven();
   fit();

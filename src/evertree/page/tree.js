@@ -71,6 +71,12 @@ class Tree {
     return this.start[u] <= this.start[v] && this.start[v] + this.size[v] <= this.start[u] + this.size[u];
   }
 
+  /** The key of a leaf, in quotes where nothing of it could be seen. */
+  nameOf(leaf) {
+    const key = this.keys[leaf];
+    return key.trim() === "" ? `"${key}"` : key;
+  }
+
   /** The leaf that stands for a node, or NONE where that was not worked out. */
   prototypeOf(u) {
     return this.isLeaf(u) ? u : this.prototype.get(u) ?? NONE;
@@ -83,17 +89,18 @@ class Tree {
     return found;
   }
 
-  /** The leaves whose keys have a text in them, whatever the case, in the order of the picture. */
+  /** The leaves whose keys have a text in them, however it is written, in the order of the picture. */
   search(text) {
-    this.lowerKeys ??= this.keys.map((key) => key.toLowerCase());
-    const wanted = text.toLowerCase();
-    return this.order.filter((leaf) => this.lowerKeys[leaf].includes(wanted));
+    const plain = (key) => key.normalize().toLowerCase();
+    this.plainKeys ??= this.keys.map(plain);
+    const wanted = plain(text);
+    return this.order.filter((leaf) => this.plainKeys[leaf].includes(wanted));
   }
 }
 
 /**
  * Flat clusters: `of[u]` is the place in `list` of the cluster that all leaves below node u are in, or SEVERAL. Each of
- * `list` has a name, a colour, a size, and the largest node that is wholly inside it.
+ * `list` has a name, the number of its colour in the palette, a size, and the largest node that is wholly inside it.
  */
 class Clusters {
   constructor(of, list) {
@@ -102,7 +109,7 @@ class Clusters {
   }
 
   /** What the highest k - 1 merges leave, numbered by the oldest leaf, as `Hierarchy.cut` does. */
-  static cut(tree, k, palette) {
+  static cut(tree, k, nColours) {
     const firstUndone = 2 * tree.n - k; // this merge and all above it
     const tops = [];
     for (let u = 0; u < Math.min(firstUndone, tree.parent.length); u++) {
@@ -112,7 +119,7 @@ class Clusters {
     const of = new Int32Array(tree.parent.length).fill(SEVERAL);
     const list = tops.map((u, i) => {
       of[u] = i;
-      return { name: String(i), colour: palette[i % palette.length], size: tree.size[u], node: u };
+      return { name: String(i), colour: i % nColours, size: tree.size[u], node: u };
     });
     for (let u = Math.min(firstUndone, of.length) - 1; u >= 0; u--) {
       if (of[u] === SEVERAL) of[u] = of[tree.parent[u]];
@@ -121,13 +128,12 @@ class Clusters {
   }
 
   /** Those that Python was given, which need not be nodes of the tree. */
-  static given(tree, given, palette, noiseColour) {
+  static given(tree, given) {
     const of = new Int32Array(tree.parent.length);
     of.set(decode(given.of, Int32Array));
     const list = given.names.map((name, i) => {
       const isNoise = given.noise === i;
-      const colour = isNoise ? noiseColour : palette[given.colours[i]];
-      return { name: isNoise ? "none" : name, colour, size: 0, node: NONE, isNoise };
+      return { name: isNoise ? "none" : name, colour: given.colours[i], size: 0, node: NONE, isNoise };
     });
     for (let u = 0; u < of.length; u++) {
       if (u >= tree.n) of[u] = of[tree.left[u]] === of[tree.right[u]] ? of[tree.left[u]] : SEVERAL;
@@ -144,44 +150,35 @@ class Clusters {
   }
 }
 
-/** What there is to say about the leaves below a node in a column that the user gave. */
+/** What there is to say about the leaves below a node in a column that the user gave; of a leaf, all of it. */
 function summarise(tree, column, u) {
-  const end = tree.start[u] + tree.size[u];
   column.values ??= decode(column.data, column.names ? Int32Array : Float64Array);
-  if (!column.names) {
-    let sum = 0, count = 0, least = Infinity, most = -Infinity;
-    for (let place = tree.start[u]; place < end; place++) {
-      const value = column.values[tree.order[place]];
-      if (Number.isNaN(value)) continue;
-      sum += value;
-      count++;
-      least = Math.min(least, value);
-      most = Math.max(most, value);
-    }
-    if (count === 0) return "–";
-    return least === most ? shortNumber(least) : `mean ${shortNumber(sum / count)}, ${shortNumber(least)} to ${shortNumber(most)}`;
+  if (tree.isLeaf(u)) return column.names ? column.names[column.values[u]] : rangeOf(column, [u]);
+  const leaves = tree.order.subarray(tree.start[u], tree.start[u] + tree.size[u]);
+  return column.names ? frequentOf(column, leaves) : rangeOf(column, leaves);
+}
+
+function rangeOf(column, leaves) {
+  let sum = 0, count = 0, least = Infinity, most = -Infinity;
+  for (const leaf of leaves) {
+    const value = column.values[leaf];
+    if (Number.isNaN(value)) continue;
+    sum += value;
+    count++;
+    least = Math.min(least, value);
+    most = Math.max(most, value);
   }
+  if (count === 0) return "–";
+  return least === most ? String(least) : `mean ${shortNumber(sum / count)}, ${shortNumber(least)} to ${shortNumber(most)}`;
+}
+
+function frequentOf(column, leaves) {
   const counts = new Map();
-  for (let place = tree.start[u]; place < end; place++) {
-    const value = column.values[tree.order[place]];
-    counts.set(value, (counts.get(value) ?? 0) + 1);
-  }
+  for (const leaf of leaves) counts.set(column.values[leaf], (counts.get(column.values[leaf]) ?? 0) + 1);
   const frequent = [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
   const texts = frequent.slice(0, 3).map(([value, count]) => {
-    return counts.size === 1 ? column.names[value] : `${column.names[value]} (${share(count, tree.size[u])})`;
+    const text = shortText(column.names[value]);
+    return counts.size === 1 ? text : `${text} (${share(count, leaves.length)})`;
   });
   return texts.join(", ") + (counts.size > 3 ? ", …" : "");
-}
-
-function shortNumber(value) {
-  return String(Number(value.toPrecision(4)));
-}
-
-function counted(number, what = "point") {
-  return `${number.toLocaleString("en-GB")} ${what}${number === 1 ? "" : "s"}`;
-}
-
-function share(part, whole) {
-  const percent = (100 * part) / whole;
-  return `${percent > 0 && percent < 1 ? percent.toPrecision(1) : Math.round(percent)}%`;
 }
