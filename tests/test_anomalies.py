@@ -146,6 +146,15 @@ def test_displacement_on_a_tree_that_is_not_refined(rng):
     )
 
 
+def test_jump_where_heights_are_not_monotone():
+    """The way down does not end at a node that is low, as there are higher ones below it."""
+    X = np.array([[-2000.0], [2000.0], [0.5], [3000.0]])
+    h = et.Hierarchy.from_linkage([[0, 1, 1, 2], [2, 4, 2, 3], [3, 5, 3, 4]], X)
+    expected = score_from(h, *greedy_place(h, [0.1]), "jump")
+    assert h.score_samples([[0.1]]) == pytest.approx([expected])
+    assert h.score_samples() == pytest.approx([live_score(h, key, "jump")[0] for key in range(4)])
+
+
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)
 def test_an_outlier_stands_apart_most(rng, linkage, metric, measure):
@@ -167,6 +176,39 @@ def test_a_pair_of_outliers_cannot_hide_each_other(rng):
     assert first.reason.startswith("with 1 other point joins 98 points, 49 times as many, at a height of")
 
 
+@pytest.mark.parametrize(
+    ("weights", "reason"),
+    [
+        ([1, 1, 1, 1], "joins 3 points, 3 times as many, at a height of"),
+        ([1, 1, 1, 3], "joins 3 points, just as many, at a height of"),
+        ([1, 1, 1, 0.5], "joins 3 points, 6 times as much, at a height of"),
+        ([1, 1, 0.5, 2.5], "joins a weight of 2.5, just as much, at a height of"),
+        ([1, 1, 1e6, 0.3], "joins 1,000,002 points, 3,333,340 times as much, at a height of"),
+        ([1e99, 1, 1, 1], "joins 1e+99 points, 1e+99 times as many, at a height of"),
+    ],
+)
+def test_reasons_read_well(weights, reason):
+    """A point of some weight alone is with no other points."""
+    h = et.Hierarchy("single")
+    h.insert([[0.0], [1.0], [2.0], [50.0]], sample_weight=weights)
+    found = {anomaly.key: anomaly for anomaly in h.anomalies(measure="jump")}
+    assert found[3].reason.startswith(reason)
+    assert found[3].size == weights[3]
+    (new,) = h.anomalies([[50.0]])
+    kind = "1 live point" if weights[3] == 1 else f"{weights[3]} live points"
+    expected = f"with {kind if weights[3] in (1, 3) else f'a further weight of {weights[3]}'} joins "
+    assert new.reason.startswith(expected)
+
+
+def test_displacement_is_the_ratio(rng):
+    """To the last bit, also where one side is nothing beside the other."""
+    h = et.Hierarchy()
+    h.insert([[0.0], [1.0], [2.0]], sample_weight=[1e100, 1e-100, 1.0])
+    h.insert(rng.normal(size=(20, 1)), sample_weight=rng.uniform(0.1, 3, 20))
+    for anomaly in (*h.anomalies(n=None, measure="displacement"), *h.anomalies([[0.3], [9.0]], measure="displacement")):
+        assert anomaly.score == anomaly.ratio > 0
+
+
 @pytest.mark.parametrize("linkage", ["ward", "single"])
 def test_equal_points_are_one(linkage):
     h = et.Hierarchy(linkage)
@@ -184,14 +226,15 @@ def test_few_points(linkage):
     h.insert([[1.0]])
     assert h.score_samples(measure="displacement").tolist() == [0.0]
     (alone,) = h.anomalies()
-    assert (alone.node, alone.beside, alone.reason) == (None, None, "nothing stands apart: all points are equal")
+    nothing = "nothing stands apart: it joins no other point above height 0"
+    assert (alone.node, alone.beside, alone.reason) == (None, None, nothing)
     assert alone.ratio == 0
     assert h.score_samples([[1.0], [4.0]], "displacement").tolist() == [0.0, 1.0]
     assert h.score_samples([[4.0]], "jump") == pytest.approx([3.0])
     assert h.score_samples(np.empty((0, 1))).shape == (0,)
     h.insert([[1.0]])
     assert h.score_samples(measure="displacement").tolist() == [0.0, 0.0]
-    assert h.anomalies()[0].reason == "nothing stands apart: all points are equal"
+    assert h.anomalies()[0].reason == nothing
 
 
 @pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)

@@ -233,6 +233,30 @@ def test_callbacks_may_not_edit_the_hierarchy():
     assert_valid_and_homogeneous(h)
 
 
+@pytest.mark.parametrize("verb", ["insert", "locate", "score_samples"])
+def test_metrics_may_not_edit_the_hierarchy(verb):
+    edits = []
+
+    def metric(p, q):
+        if edits:
+            edits.pop()()
+        return abs(p - q)
+
+    h = Hierarchy("single", metric)
+    h.insert([0.0, 10.0, 20.0, 40.0])
+    for edit in (lambda: h.remove([0]), lambda: h.keep(last=2)):
+        edits.append(edit)
+        with pytest.raises(errors.ParameterError, match="changed by its own metric"):
+            getattr(h, verb)([60.0, 70.0])
+        assert_valid_and_homogeneous(h)
+    assert h.keys() == [2, 3]
+    empty = Hierarchy("single", metric)
+    edits.append(lambda: empty.set_metric("euclidean"))
+    with pytest.raises(errors.ParameterError, match="changed by its own metric"):
+        empty.insert([1.0, 2.0])
+    assert len(empty) == 0
+
+
 def test_cheap_checks_come_before_calls():
     metric = Counted(lambda p, q: abs(p - q))
     h = Hierarchy("single", metric)

@@ -358,6 +358,22 @@ def test_points_that_leave_the_window_are_not_updated(folder):
         assert dict(zip(h.keys(), h.points().tolist(), strict=True)) == {101: [8.0, 8.0], 7: [1.0, 2.0]}
 
 
+def test_values_that_are_refused_let_no_point_leave_the_window(folder):
+    run("insert", "tree.db", "new.csv", "--key", "id", "--keep-last", 2)
+    before = keys_in()
+    rows = "id,x,y\n100,7e200,7\n7,1,2\n8,1,2\n"
+    for options in ([], ["--keep-last", 1]):
+        text = complaint("insert", "tree.db", "-", "--key", "id", "--update", *options, stdin=rows)
+        assert "scale X" in text
+        assert keys_in() == before
+    np.save("square.npy", 1 - np.eye(3))
+    np.save("row.npy", [[1.0, 1.0, 1.0, 0.0]])
+    run("insert", "given.db", "square.npy", "--metric", "precomputed", "--linkage", "average")
+    complaint("insert", "given.db", "row.npy", "--keep-last", 2)
+    assert keys_in("given.db") == [0, 1, 2]
+    assert answer("info", "given.db")["window"] is None
+
+
 def test_info(saved):
     text = run("info", "tree.db").stdout
     for words in ("durable, format version", "43", "2 of float64", "ward on euclidean", "stable"):

@@ -417,6 +417,23 @@ def test_a_failure_inside_an_edit_leaves_the_hierarchy_as_it_was(rng, monkeypatc
     assert_valid_and_homogeneous(h)
 
 
+def test_too_little_memory_for_searches(rng, monkeypatch):
+    """They have room for as many points as the tree, or kernels would write where there is none."""
+    h = Hierarchy(goal="stable")
+    h.insert(rng.normal(size=(20, 2)))
+
+    def fail(*_):
+        raise MemoryError("no more")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MeanLiveTree, "_new_search", fail)
+        with pytest.raises(MemoryError, match="no more"):
+            h.insert(rng.normal(size=(50, 2)))
+    assert h._live.search.fresh.size == h._live.capacity
+    assert len(h.insert(rng.normal(size=(50, 2)))) == 50
+    h.validate()
+
+
 def test_threads_wait_for_each_other(rng):
     h = Hierarchy()
     rows = rng.normal(size=(4, 100, 1, 2))

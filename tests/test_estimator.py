@@ -267,6 +267,9 @@ def test_a_window_for_streams(rng):
     assert model.hierarchy_.keys() == [86, 87, 88, 89, 90]
     model.set_params(keep_last=None).partial_fit(X[:1])
     assert model.hierarchy_.keys() == [87, 88, 89, 90, 91]  # the hierarchy keeps its window
+    model.hierarchy_.keep(max_age=3600)
+    model.set_params(keep_last=4).partial_fit(X[:1])
+    assert model.hierarchy_.window == et.Window(last=4, max_age=3600)
 
 
 def test_fit_clusters_all_points_whatever_the_window(rng):

@@ -484,7 +484,7 @@ def test_changes_that_partitions_give(rng, ax):
     assert any("01" in label.get_text() for label in ax.get_xticklabels())
 
 
-@pytest.mark.parametrize("known", [None, [], [1.5, 2.5], {"one": 1.5}, (time for time in [2.0])])
+@pytest.mark.parametrize("known", [None, [], [1.5, 2.5], np.array([1.5, 2.5]), {"one": 1.5}, iter([2.0])])
 def test_what_is_known(known, ax):
     count = 0 if known is None else 1 if not hasattr(known, "__len__") else len(known)
     plot_changes([1, 2, 3], STEPS, known=known, ax=ax)
@@ -517,6 +517,8 @@ def test_bad_changes(values, error, match):
         plot_changes(*values)
     with pytest.raises(NotNumericError, match="known"):
         plot_changes([1, 2, 3], STEPS, known=["then"])
+    with pytest.raises(ParameterError, match="known must be a collection of times"):
+        plot_changes([1, 2, 3], STEPS, known=1.5)
 
 
 def test_ranks_decide_which_branch_is_on_the_left(rng, ax):

@@ -240,6 +240,24 @@ def test_an_interrupt_loses_nothing(rng, monkeypatch):
     assert model.hierarchy.keys() == list(range(4, 12))
 
 
+def test_refreshes_that_are_interrupted_can_be_made_up_for(rng, monkeypatch):
+    """Even when all points of the last cut have gone."""
+    points, _ = grouped(rng, 30)
+    model = learned(et.RiverClustering(3, window=8), points[:10])
+    model.predict_one(points[9])
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(et.Hierarchy, "refine", interrupted)
+        for x in points[10:]:
+            with pytest.raises(KeyboardInterrupt):
+                model.learn_one(x)
+            assert model.predict_one(x) in model.centers
+    assert model.hierarchy.keys() == list(range(22, 30))
+
+
 def test_features_of_all_kinds_of_numbers():
     model = et.RiverClustering()
     model.learn_one({"a": True, 2: np.float32(1.5), ("b", 3): np.int64(7), "c": np.bool_(True)})
@@ -256,6 +274,7 @@ def test_features_of_all_kinds_of_numbers():
             "missing, NaN or infinite: 'f1'. Put river.preprocessing.StatImputer",
         ),
         ({"f0": np.nan, "new": 2.0}, NotFiniteError, "'f0'"),
+        ({"f0": 10**400, "new": 2.0}, NotFiniteError, "'f0'"),
         ({"f0": 1e200, "new": 2.0}, et.EvertreeError, "scale"),
         ([1.0, 2.0], NotNumericError, "x must be a dict of features by name; it is list"),
     ],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import pickle
 import signal
+import sqlite3
 import tracemalloc
 from dataclasses import FrozenInstanceError
 
@@ -16,10 +18,12 @@ from hypothesis import strategies as st
 import evertree as et
 from evertree import window, workings
 from evertree.columns import STAMP
-from evertree.errors import CorruptFileError, DuplicateKeyError, ParameterError, ReadOnlyError, TimeError
-from evertree.store import durable
+from evertree.errors import CorruptFileError, DuplicateKeyError, ParameterError, ReadOnlyError, StoreError, TimeError
+from evertree.keys import KeyTable
+from evertree.store import durable, records
+from evertree.store.database import Database, store_version
 from evertree.tree import MeanLiveTree
-from evertree.window import RESOLUTION, MovingWindow
+from evertree.window import RESOLUTION, Moment, MovingWindow
 from helpers import ONE_OF_EACH
 
 slow = pytest.mark.slow
@@ -195,8 +199,18 @@ def test_there_are_few_marks():
         moving.admit(k + 1, moment)
         moving.settle(moment)
         assert moving.n_marks <= 1 / RESOLUTION + 2
-    narrow = moving.changed(et.Window(max_age=1.0)).changed(et.Window(last=3, max_age=1000.0))
-    assert narrow.n_marks <= 2 + moving.n_marks / 10
+
+
+def test_keeping_the_same_again_makes_no_point_younger():
+    """Whoever calls keep() before each insertion would otherwise keep all points for ever."""
+    often, once = et.Hierarchy(), et.Hierarchy()
+    once.keep(max_age=10.0, time=0)
+    for k in range(300):
+        often.keep(max_age=10.0, time=k * 0.05)
+        for h in (often, once):
+            h.insert([[k % 7]], time=k * 0.05)
+    assert often.keys() == once.keys()
+    assert often._window.state() == once._window.state()
 
 
 def test_a_batch_that_is_larger_than_the_window(rng):
@@ -356,7 +370,7 @@ def test_bad_numbers_of_points(last):
         et.Hierarchy().keep(last=last)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, True, "soon", None])
+@pytest.mark.parametrize("value", [math.nan, math.inf, 10**400, -(10**400), True, np.True_, "soon", None])
 def test_bad_ages_and_times(value):
     h = et.Hierarchy()
     h.insert([[0.0]])
@@ -393,7 +407,23 @@ def test_copies_have_windows_of_their_own():
 
 
 @pytest.mark.parametrize(
-    "damage", [{"last": 0}, {"marks": [[2, 5.0], [1, 6.0]]}, {"marks": [[1, math.nan]]}, {"now": [1.0]}]
+    "damage",
+    [
+        {"last": 0},
+        {"last": "4"},
+        {"max_age": -1.0},
+        {"marks": [[2, 0.5], [1, 0.6]]},
+        {"marks": [[1, 0.6], [2, 0.5]]},
+        {"marks": [[1, math.nan]]},
+        {"marks": [[1.5, 0.5]]},
+        {"marks": [[-1, 0.5]]},
+        {"marks": [[3, 0.5]]},  # the next point has the number 2
+        {"began": None},
+        {"now": [1.0]},
+        {"now": [1.0, "given"]},
+        {"now": [0.5, True]},  # before the last mark
+        {"now": None},
+    ],
 )
 def test_damaged_windows_are_refused(tmp_path, damage):
     h = et.Hierarchy()
@@ -426,6 +456,105 @@ def test_a_durable_window_is_seen_by_readers(tmp_path):
         h.keep()
         assert reader.refresh()
         assert reader.window is None
+
+
+def test_what_expires_is_an_edit(tmp_path):
+    """After a crash, time cannot go back behind it."""
+    h = et.open(tmp_path / "tree.db")
+    h.keep(max_age=10, time=0)
+    h.insert([[0.0]], time=1)
+    h.insert([[1.0]], time=5)
+    assert h.expire(time=12) == [0]
+    h._closing()  # as a crash does
+    with et.open(tmp_path / "tree.db") as again:
+        assert again.keys() == [1]
+        assert again._window.state() == h._window.state()
+        with pytest.raises(TimeError, match="must not go back"):
+            again.insert([[2.0]], time=11)
+
+
+@pytest.mark.parametrize("verb", ["keep", "expire", "insert"])
+def test_ctrl_c_comes_before_or_after(verb, monkeypatch):
+    """Not between what goes and what the window knows of it."""
+    h = et.Hierarchy()
+    h.keep(max_age=10, time=0)
+    h.insert([[0.0], [1.0]], time=1)
+    h.insert([[2.0]], time=5)
+    expected = h.copy()
+    edit = {
+        "keep": lambda h: h.keep(last=2, max_age=9, time=12),
+        "expire": lambda h: h.expire(time=12),
+        "insert": lambda h: h.insert([[3.0]], time=12),
+    }[verb]
+    edit(expected)
+    release = MeanLiveTree.release
+
+    def interrupted(live, leaves):
+        release(live, leaves)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(MeanLiveTree, "release", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        edit(h)
+    assert (h.keys(), h._window.state()) == (expected.keys(), expected._window.state())
+
+
+def test_a_store_that_fails_leaves_the_window_as_it_was(tmp_path, monkeypatch):
+    with et.open(tmp_path / "tree.db") as h:
+        h.keep(max_age=10, time=0)
+        h.insert([[0.0], [1.0]], time=1)
+        before = h.keys(), h._window.state()
+
+        def full(*_):
+            raise StoreError("the disk is full")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Database, "append", full)
+            for edit in (lambda: h.keep(last=1), lambda: h.expire(time=20), lambda: h.insert([[2.0]], time=20)):
+                with pytest.raises(StoreError, match="full"):
+                    edit()
+                assert (h.keys(), h._window.state()) == before
+        assert h.insert([[2.0]], time=2) == [2]
+        seq = h._seq
+    assert len(et.open(tmp_path / "tree.db", read_only=True)) == seq == 3
+
+
+def test_an_older_store_becomes_a_new_one_when_it_is_written_to(tmp_path):
+    """An evertree that knows no windows would not understand what is written from then on."""
+    path = tmp_path / "tree.db"
+    with et.open(path) as h:
+        h.insert([[0.0], [1.0], [2.0]])
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    assert len(et.open(path, read_only=True)) == 3
+    assert store_version(path) == 1
+    with et.open(path) as h:
+        h.keep(last=2)
+    assert store_version(path) == 2
+    assert et.open(path, read_only=True).keys() == [1, 2]
+
+
+def test_damaged_moments_are_refused(tmp_path):
+    moment = Moment(math.nan, True)
+    with et.open(tmp_path / "tree.db") as h:
+        h._database.append("keep", records.pack_window(et.Window(max_age=1.0), moment))
+    with pytest.raises(CorruptFileError, match="time must be a finite number"):
+        et.open(tmp_path / "tree.db")
+
+
+def test_the_oldest_of_chosen_keys_are_found_fast():
+    """A dict passes over all places that were in use before them, so it is copied from time to time."""
+    table = KeyTable()
+    table.add([f"key {k}" for k in range(400)], 2 * np.arange(400, dtype=np.int32))
+    most = 0
+    for k in range(400, 3000):
+        keys, leaves = table.oldest(1)
+        assert keys == [f"key {k - 400}"]
+        table.discard(keys)
+        table.add([f"key {k}"], leaves)
+        most = max(most, table._n_passed)
+    assert most < 250
+    assert table.keys() == [f"key {k}" for k in range(2600, 3000)]
 
 
 def test_the_file_of_an_endless_stream_stays_small(tmp_path, monkeypatch, rng):

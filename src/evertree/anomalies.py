@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from evertree.atomic import one_at_a_time
 from evertree.columns import NULL
-from evertree.incoming import receive_alone
 from evertree.inputs import as_choice, as_count
 from evertree.locating import HierarchyLocator
 from evertree.tree.scoring import Scores, score_live, score_new
@@ -34,7 +33,7 @@ class Anomaly:
     key : hashable
         Of a live point; None for one of X.
     score : float
-        By the measure that was asked for; 0 where nothing stands apart.
+        By the measure that was asked for; 0 where nothing stands apart, as where all points are equal.
     node : int or None
         What stands apart: the node that the point is in or, for a point of X, would be in. None where that is no node:
         a point of X that would stand alone.
@@ -169,8 +168,7 @@ class HierarchyAnomalies(HierarchyLocator):
         leaves = NONE if X is not None and live.scheme.has_statistics else self._keys.leaves()
         if X is None:
             return score_live(live, leaves, measure)
-        incoming = receive_alone(live.scheme, X, live, leaves)
-        live.check_range(incoming, np.ones(len(incoming)))
+        incoming = self._compared(X, leaves)
         return score_new(live, leaves, incoming, self._keys.next_births(len(incoming)), measure)
 
     def _scores_of(self, keys: Sequence[Hashable], measure: str) -> NDArray[np.float64]:
@@ -183,7 +181,8 @@ class HierarchyAnomalies(HierarchyLocator):
 
 
 def _anomaly(scores: Scores, row: int, key: Hashable, is_live: bool) -> Anomaly:
-    score, node, size, beside, size_beside, height = (column[row].item() for column in scores)
+    score, weight, node, size, beside, size_beside, height = (column[row].item() for column in scores)
+    company = "" if size == weight else f"with {_points(size - weight, 'other' if is_live else 'live')} "
     return Anomaly(
         row=row,
         key=key,
@@ -193,17 +192,29 @@ def _anomaly(scores: Scores, row: int, key: Hashable, is_live: bool) -> Anomaly:
         beside=None if beside == NULL else beside,
         beside_size=size_beside,
         height=height,
-        reason=_reason(size - 1, beside != NULL, size_beside, size_beside / size, height, is_live),
+        reason="nothing stands apart: it joins no other point above height 0"
+        if beside == NULL
+        else f"{company}joins {_points(size_beside)}, {_times(size_beside, size)}, at a height of {height:.3g}",
     )
 
 
-def _reason(others: float, joins: bool, beside: float, ratio: float, height: float, is_live: bool) -> str:
-    if not joins:
-        return "nothing stands apart: all points are equal"
-    company = f"with {_points(others, 'other' if is_live else 'live')} " if others else ""
-    return f"{company}joins {_points(beside)}, {ratio:.3g} times as many, at a height of {height:.3g}"
+def _points(weight: float, kind: str = "") -> str:
+    """So many points, where the weight is a whole number: a point of weight 2 counts as two."""
+    if not _is_whole(weight):
+        return f"{'a further' if kind else 'a'} weight of {_number(weight)}"
+    return f"{_number(weight)} {kind + ' ' if kind else ''}point{'' if round(weight) == 1 else 's'}"
 
 
-def _points(number: float, kind: str = "") -> str:
-    """A number of points, or their weight."""
-    return f"{number:,.6g} {kind + ' ' if kind else ''}point{'' if number == 1 else 's'}"
+def _times(beside: float, size: float) -> str:
+    """How many times as many the ones are as the others, or as heavy."""
+    as_many = "as many" if _is_whole(beside) and _is_whole(size) else "as much"
+    return f"just {as_many}" if beside == size else f"{_number(beside / size)} times {as_many}"
+
+
+def _is_whole(weight: float) -> bool:
+    return abs(weight - round(weight)) <= 1e-9 * weight
+
+
+def _number(value: float) -> str:
+    """Whole and large numbers to the unit, others to three digits."""
+    return f"{value:,.0f}" if 1e15 > value >= 100 or (value < 100 and _is_whole(value)) else f"{value:.3g}"

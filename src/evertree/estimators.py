@@ -13,6 +13,7 @@ from evertree.extras import require
 from evertree.hierarchy import Hierarchy
 from evertree.inputs import as_count, as_height, as_seconds
 from evertree.partition import Partition
+from evertree.window import Window
 
 require("sklearn", "AnytimeClustering", "sklearn")
 
@@ -289,9 +290,10 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             as_count("keep_last", self.keep_last)
 
     def _move_window(self, h: Hierarchy) -> None:
-        """Let a hierarchy have the window that is wanted, where one is and it has another."""
-        if self.keep_last is not None and (h.window is None or h.window.last != self.keep_last):
-            h.keep(last=self.keep_last)
+        """Let a hierarchy have the window that is wanted, where one is and it has another. An age limit stays."""
+        now = h.window or Window()
+        if self.keep_last is not None and now.last != self.keep_last:
+            h.keep(self.keep_last, now.max_age)
 
     def _new_hierarchy(self) -> Hierarchy:
         self._check_parameters()

@@ -401,6 +401,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
             if X is not None and len(X):
                 raise DimensionError(f"X must be None for an empty hierarchy; it has {len(X)} points")
             self._live = new_tree(scheme, old.aim, None, old.dtype)
+            self._n_edits += 1
             return self.refine()
         if X is None and DISSIMILARITIES in (scheme.holds, old.scheme.holds) and scheme.holds != old.scheme.holds:
             what = "the matrix of dissimilarities" if scheme.holds == DISSIMILARITIES else "the points"

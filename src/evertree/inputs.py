@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
@@ -160,9 +161,9 @@ def as_seconds(value: Any) -> float | None:
     """A budget of time: None, or a non-negative number."""
     if value is None:
         return None
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not float(value) >= 0:
+    if not _real(value) >= 0:
         raise ParameterError(f"seconds must be None or a non-negative number; it is {value!r}")
-    return float(value)
+    return _real(value)
 
 
 def as_whole_number(name: str, value: Any) -> int:
@@ -186,9 +187,26 @@ def as_count(name: str, value: Any, most: int | None = None) -> int:
 
 def as_height(name: str, value: Any) -> float:
     """A non-negative number."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value) >= 0:
+    if not _real(value) >= 0:
         raise ParameterError(f"{name} must be a non-negative number; it is {value!r}")
-    return float(value)
+    return _real(value)
+
+
+def as_number(name: str, value: Any) -> float:
+    """A finite number."""
+    if not math.isfinite(_real(value)):
+        raise ParameterError(f"{name} must be a finite number; it is {value!r}")
+    return _real(value)
+
+
+def _real(value: Any) -> float:
+    """A real number as a float, infinite where it is too large for one; NaN for all else."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return -math.inf if value < 0 else math.inf
 
 
 def as_width(search_width: Any) -> int | None:

@@ -26,8 +26,8 @@ class HierarchyWindows(HierarchyWorkings):
             Points that came longer ago than that go, at every insertion and at `expire`. In seconds, or in the unit
             of the times that you give.
         time : float, optional
-            Now, by the clock of your data; by default the computer's, in seconds. Points that are there already count
-            as having come now, unless there was an age limit before.
+            Now, by the clock of your data, as a number (of a date, its ``timestamp()``); by default the computer's, in
+            seconds. Points that are there already count as having come now, unless there was an age limit before.
 
         Returns
         -------
@@ -39,9 +39,9 @@ class HierarchyWindows(HierarchyWorkings):
         Whoever gives a time has to give one for each insertion, so that no clocks are mixed. Times must not go back.
         The computer's clock may be set back: then time stands still until it has caught up.
 
-        Arrival times take next to no memory, because they are kept to a thousandth of the age limit: a point may go so
-        much later than it should, and never goes earlier. A window is saved, copied and, in a durable hierarchy,
-        committed with the tree.
+        Arrival times take next to no memory, because they are kept to a thousandth of the age limit of that moment: a
+        point may go so much later than it should, and never goes earlier. A window is saved, copied and, in a durable
+        hierarchy, committed with the tree.
 
         Examples
         --------
@@ -93,9 +93,9 @@ class HierarchyWindows(HierarchyWorkings):
         ([], [0, 1])
         """
         moment = self._moment(time)
-        gone, leaves = self._outside(moment)
-        if gone:
-            self._remove(gone, leaves)
-        if self._window is not None:
-            self._window.settle(moment)
-        return gone
+        if self._window is None:
+            return []
+        if self._outside(moment)[0]:
+            return self._keep(self._window.copy(), moment)
+        self._window.settle(moment)
+        return []

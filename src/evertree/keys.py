@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from evertree.columns import NULL
 from evertree.errors import DuplicateKeyError, InvalidKeyError, UnknownKeyError, listed
 
+#: Places of a dict without a key that are passed over in the time in which one with a key is copied, about.
+_PASSED_PER_COPY = 100
+
 
 class KeyTable:
     """A dictionary from live keys to leaves, oldest first.
@@ -41,6 +44,7 @@ class KeyTable:
         # Chosen keys: both are None as long as there are none.
         self._leaf_of: dict[Hashable, int] | None = None
         self._key_of: dict[int, Hashable] | None = None
+        self._n_passed = 0  # keys that were discarded since the dict was copied: their places may still be there
 
     def __len__(self) -> int:
         return self._n_live if self._leaf_of is None else len(self._leaf_of)
@@ -95,8 +99,14 @@ class KeyTable:
             )
 
     def oldest(self, count: int) -> tuple[list[Hashable], NDArray[np.int32]]:
-        """The `count` oldest live keys, or all where there are fewer, and their leaves. O(count), amortised."""
+        """The `count` oldest live keys, or all where there are fewer, and their leaves.
+
+        O(count), amortised; for chosen keys O(count + √n), because a dict passes over the places of those discarded.
+        """
         if self._leaf_of is not None:
+            if self._n_passed**2 > _PASSED_PER_COPY * len(self._leaf_of):
+                self._leaf_of = dict(self._leaf_of)
+                self._n_passed = 0
             found = dict(islice(self._leaf_of.items(), count))
             return list(found), np.fromiter(found.values(), np.int32, len(found))
         slots, stop = np.empty(0, np.intp), self._first
@@ -135,6 +145,7 @@ class KeyTable:
         if self._leaf_of is not None and self._key_of is not None:
             for key in keys:
                 del self._key_of[self._leaf_of.pop(key)]
+            self._n_passed += len(keys)
             return
         self._leaves[np.searchsorted(self._numbers[: self._n_slots], np.array(keys, np.int64))] = NULL
         self._n_live -= len(keys)

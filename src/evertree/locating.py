@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evertree.atomic import one_at_a_time
 from evertree.incoming import receive_alone
 from evertree.inputs import as_height
 from evertree.reader import HierarchyReader
-from evertree.tree import views
+from evertree.tree import Incoming, views
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,7 @@ class HierarchyLocator(HierarchyReader):
         if reject_above is not None:
             reject_above = as_height("reject_above", reject_above)
         leaves, keys = self._keys.leaves(), self.keys()
-        incoming = receive_alone(self._live.scheme, X, self._live, leaves)
-        self._live.check_range(incoming, np.ones(len(incoming)))
+        incoming = self._compared(X, leaves)
         live, new = self._live.with_guests(incoming, self._keys.next_births(len(incoming)), leaves)
         places, values = live.find_places(new)
         nearest, distances = live.nearest(new, leaves)
@@ -104,6 +104,14 @@ class HierarchyLocator(HierarchyReader):
             rejected, reason = _verdict(height, reject_above, top)
             found.append(Location(place, height, tuple(self._above(place)), keys[position], distance, rejected, reason))
         return found
+
+    def _compared(self, X: Any, leaves: NDArray[np.int32]) -> Incoming:
+        """New points, checked, and where dissimilarities are stored compared with those at `leaves`, which are all."""
+        live, n_edits = self._live, self._n_edits
+        incoming = receive_alone(live.scheme, X, live, leaves)
+        self._refuse_edits_since(n_edits)
+        live.check_range(incoming, np.ones(len(incoming)))
+        return incoming
 
 
 def _verdict(height: float, reject_above: float | None, top: float) -> tuple[bool, str]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.columns import NULL
-from evertree.errors import EmptyHierarchyError, UnknownNodeError
+from evertree.errors import EmptyHierarchyError, ParameterError, UnknownNodeError
 from evertree.keys import KeyTable
 from evertree.tree import LiveTree, views
 from evertree.window import MovingWindow, Window
@@ -23,6 +23,7 @@ class HierarchyReader:
     _live: LiveTree
     _keys: KeyTable
     _window: MovingWindow | None
+    _n_edits: int
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -423,6 +424,13 @@ class HierarchyReader:
             f"node must be a node of the tree as it is now; it is {node!r}. Node numbers are valid until the next "
             "edit or refine: see nodes(), or leaf(key) for the leaf of a key"
         )
+
+    def _refuse_edits_since(self, n_edits: int) -> None:
+        if self._n_edits != n_edits:
+            raise ParameterError(
+                "the hierarchy was changed by its own metric or progress callback while points were compared: they may "
+                "read it, but not edit it"
+            )
 
     def _require_points(self, what: str) -> None:
         if len(self) == 0:

@@ -120,7 +120,7 @@ def restored(
         window = header.get("window")  # a file of an older version has none
         options = {
             "seed": as_whole_number("seed", header["seed"]),
-            "window": None if window is None else MovingWindow.of_state(window),
+            "window": None if window is None else MovingWindow.of_state(window, keys.next_birth),
         }
     except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error

@@ -28,8 +28,8 @@ _BLIND_TO_ZEROS = {
 }
 
 
-class _Window(base.Estimator):  # type: ignore[misc]
-    """What both have in common: a live tree of the newest points, features in columns, and how far a point is."""
+class _TreeOfStream(base.Estimator):  # type: ignore[misc]
+    """What both have in common: a live tree of the newest points, features in columns, and scores."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class _Window(base.Estimator):  # type: ignore[misc]
         return wide
 
 
-class RiverClustering(_Window, base.Clusterer):  # type: ignore[misc]
+class RiverClustering(_TreeOfStream, base.Clusterer):  # type: ignore[misc]
     """Hierarchical clustering of a stream, for river: learn one point, ask for the cluster of one.
 
     The newest points are in a live tree. Clusters keep their numbers while the stream goes on, and a cluster that is
@@ -309,8 +309,12 @@ class RiverClustering(_Window, base.Clusterer):  # type: ignore[misc]
             yield from self.hierarchy.members(node)
 
     def _clusters(self) -> Partition | None:
-        """The clusters as of the last refresh; None without points. Nobody is told of any before the first call."""
-        if self._partition is None and len(self.hierarchy):
+        """The clusters as of the last refresh; None without points. Nobody is told of any before the first call.
+
+        If Ctrl-C has ended so many refreshes that all their points have left the window, it is cut without one.
+        """
+        h = self.hierarchy
+        if len(h) and (self._partition is None or self._n_since_refresh >= len(h)):
             self._cut()
         return self._partition
 
@@ -323,8 +327,9 @@ class RiverClustering(_Window, base.Clusterer):  # type: ignore[misc]
         """Cut the tree into clusters that keep the numbers that they had."""
         h = self.hierarchy
         n_clusters = None if self.n_clusters is None else min(self.n_clusters, len(h))
-        self._partition = h.partition(n_clusters=n_clusters, height=self.distance_threshold, follow=self._partition)
-        self._centers = {} if callable(self.metric) else self._means(self._partition)
+        partition = h.partition(n_clusters=n_clusters, height=self.distance_threshold, follow=self._partition)
+        self._centers = {} if callable(self.metric) else self._means(partition)
+        self._partition = partition
 
     def _means(self, partition: Partition) -> dict[int, dict[Hashable, float]]:
         X = self.hierarchy.points()[:, : len(self._column_of)]
@@ -332,7 +337,7 @@ class RiverClustering(_Window, base.Clusterer):  # type: ignore[misc]
         return {cluster: dict(zip(self._column_of, mean[cluster], strict=True)) for cluster in mean}
 
 
-class RiverAnomalies(_Window, base.AnomalyDetector):  # type: ignore[misc]
+class RiverAnomalies(_TreeOfStream, base.AnomalyDetector):  # type: ignore[misc]
     """Anomalies of a stream, for river: a point is the more anomalous, the farther it would stand apart in the tree.
 
     The tree is of the newest points. `RiverClustering` scores points, too: river takes what finds clusters and what
@@ -379,10 +384,19 @@ def _as_numbers(x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
             f"features must be numbers; these are not: {listed(words)}. Put river.preprocessing.OneHotEncoder before "
             "the model, or leave them out with river.compose.Discard"
         )
-    missing = [name for name, value in x.items() if value is None or not math.isfinite(value)]
+    found = {name: _as_float(value) for name, value in x.items()}
+    missing = [name for name, value in found.items() if not math.isfinite(value)]
     if missing:
         raise NotFiniteError(
             f"features must be finite; these are missing, NaN or infinite: {listed(missing)}. Put "
             "river.preprocessing.StatImputer before the model; a feature that is left out counts as 0"
         )
-    return {name: float(value) for name, value in x.items()}
+    return found
+
+
+def _as_float(value: Any) -> float:
+    """A number as a float, infinite where it is too large for one; NaN for None."""
+    try:
+        return math.nan if value is None else float(value)
+    except OverflowError:
+        return math.inf

@@ -8,11 +8,10 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Real
 from typing import Any, NamedTuple
 
 from evertree.errors import ParameterError, TimeError
-from evertree.inputs import as_count
+from evertree.inputs import as_count, as_number, as_whole_number
 
 #: A point may stay longer than the age limit by this share of it, so that a few marks say when all points came.
 RESOLUTION = 1e-3
@@ -143,14 +142,12 @@ class MovingWindow:
         """A window with other limits that knows when points came, where both have an age limit."""
         other = MovingWindow(limits)
         if self.limits.max_age is not None and limits.max_age is not None:
-            for birth, time in self._marks:
-                other.admit(birth, Moment(time, False))
-            other._now = self._now
+            other._marks, other._began, other._now = self._marks.copy(), self._began, self._now
         return other
 
     def copy(self) -> MovingWindow:
         """A window that shares nothing with this one."""
-        return MovingWindow.of_state(self.state())
+        return self.changed(self.limits)
 
     def state(self) -> dict[str, Any]:
         """All that it knows, as JSON can have it."""
@@ -163,18 +160,25 @@ class MovingWindow:
         }
 
     @classmethod
-    def of_state(cls, state: Mapping[str, Any]) -> MovingWindow:
-        """The window that `state` told all about; ValueError, LookupError or TypeError if it is none."""
+    def of_state(cls, state: Mapping[str, Any], next_birth: int) -> MovingWindow:
+        """The window that `state` told all about; ValueError, LookupError or TypeError if it is none.
+
+        The next point to be inserted has the number `next_birth`.
+        """
         window = cls(Window(state["last"], state["max_age"]))
-        marks = [(int(birth), as_number("time", time)) for birth, time in state["marks"]]
-        if any(a[0] > b[0] or a[1] > b[1] for a, b in pairwise(marks)):
-            raise ValueError("the marks of a window do not ascend")
-        window._marks.extend(marks)
-        if marks:
+        window._marks.extend(
+            (as_whole_number("birth", birth), as_number("time", time)) for birth, time in state["marks"]
+        )
+        if window._marks:
             window._began = as_number("time", state["began"])
         if state["now"] is not None:
             time, is_given = state["now"]
-            window._now = Moment(as_number("time", time), bool(is_given))
+            if type(is_given) is not bool:
+                raise TypeError("it is not known whose clock a window goes by")
+            window._now = Moment(as_number("time", time), is_given)
+        latest = next_birth, -math.inf if window._now is None else window._now.time
+        if any(a[0] > b[0] or a[1] > b[1] for a, b in pairwise([*window._marks, latest])):
+            raise ValueError("the marks of a window do not ascend")
         return window
 
 
@@ -185,10 +189,3 @@ def moment_of(window: MovingWindow | None, time: Any) -> Moment | None:
     if time is not None:
         as_number("time", time)
     return None
-
-
-def as_number(name: str, value: Any) -> float:
-    """A finite number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise ParameterError(f"{name} must be a finite number; it is {value!r}")
-    return float(value)

@@ -56,7 +56,6 @@ class HierarchyWorkings(HierarchyVerdicts):
     """The tree, its keys and a lock, and the steps that several verbs take."""
 
     _lock: threading.RLock
-    _n_edits: int
 
     def _new_keys(self, keys: Any, count: int) -> list[Hashable] | None:
         if keys is None:
@@ -85,13 +84,6 @@ class HierarchyWorkings(HierarchyVerdicts):
         if weights.size:
             self._live.check_range(incoming, weights)
         return incoming, weights, chosen
-
-    def _refuse_edits_since(self, n_edits: int) -> None:
-        if self._n_edits != n_edits:
-            raise ParameterError(
-                "the hierarchy was changed by its own metric or progress callback while points were compared: they may "
-                "read it, but not edit it"
-            )
 
     def _insert(
         self,

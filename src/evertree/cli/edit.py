@@ -123,7 +123,10 @@ class Limits:
 
     def insert(self, h: Hierarchy, values: Any, keys: list[Hashable] | None = None) -> list[Hashable]:
         """Set the limits, and insert points. Points that cannot be inserted leave the limits as they are."""
-        h._checked(values, keys, None)
+        trial = h.copy() if h._live.needs_order else h
+        if trial is not h:  # dissimilarities are to the points that stay
+            self.set(trial)
+        trial._checked(values, keys, None)
         self.set(h)
         return h.insert(values, keys, time=self.time)
 
@@ -158,6 +161,8 @@ def _upserted_by_key(
         )
     known = set(there)
     new = [row for row in range(len(keys)) if row not in known]
+    if there and not h._live.needs_order:  # what leaves the window would not come back if they were refused then
+        h._checked(points.values[there], None, None)
     with Uninterrupted():  # between the two edits, too
         inserted = limits.insert(h, points.values[new], [keys[row] for row in new])
         there = [row for row in there if keys[row] in h]  # some may have left the window

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from evertree.cli.opening import is_durable
+from evertree.cli.output import counted
 from evertree.hierarchy import Hierarchy
 from evertree.store import DurableHierarchy
 from evertree.store.database import STORE_VERSION, store_version
@@ -69,7 +70,7 @@ def text(found: dict[str, Any]) -> str:
 
 
 def _window(limits: dict[str, Any]) -> str:
-    last = [] if limits["last"] is None else [f"the last {limits['last']:,} points"]
+    last = [] if limits["last"] is None else [f"the last {counted(limits['last'], 'point')}"]
     age = [] if limits["max_age"] is None else [f"none that came more than {limits['max_age']:,g} ago"]
     return ", ".join(last + age)
 

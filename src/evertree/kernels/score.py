@@ -72,18 +72,18 @@ def sq_dists_to_point(mean, a, b, points, k):
 
 
 @inline
-def standing_apart(measure, size, size_above, height, height_above, enough):
-    """How far a cluster stands apart that joins others in a node above it, where that may be more than `enough`."""
+def standing_apart(measure, size, size_beside, height, height_above, enough):
+    """How far a cluster stands apart that joins another in a node above it, where that may be more than `enough`."""
     if not height_above > 0.0:
         return 0.0
-    growth = size_above / size
+    ratio = size_beside / size
     if measure == DISPLACEMENT:
-        return growth - 1.0
+        return ratio
     rise = max(height_above - height, 0.0)
-    # A logarithm takes as long as a distance, and few are needed: log2(x) is at most (x - 1) log2(e).
-    if not rise * (growth - 1.0) * LOG2_E > enough:
+    # A logarithm takes as long as a distance, and few are needed: log(1 + x) is at most x.
+    if not rise * ratio * LOG2_E > enough:
         return 0.0
-    return rise * math.log2(growth)
+    return rise * math.log1p(ratio) * LOG2_E
 
 
 @kernel
@@ -96,31 +96,31 @@ def score_points(tree, linkage, points, measure, score, node, beside, joined):
     """
     for k in range(points.shape[0]):
         best, best_node, best_beside, best_value = 0.0, np.int64(NULL), np.int64(NULL), 0.0
-        u, above, height_above = np.int64(tree.state[ROOT]), np.int64(NULL), 0.0
-        value = 0.0
+        u, other, value, value_above, height_above = np.int64(tree.state[ROOT]), np.int64(NULL), 0.0, 0.0, 0.0
         while True:
             is_place = True
-            near, near_value = u, 0.0
+            near, far, near_value = u, u, 0.0
             if not is_leaf(u):
                 a, b = np.int64(tree.left[u]), np.int64(tree.right[u])
                 sq_a, sq_b = sq_dists_to_point(tree.mean, a, b, points, k)
                 z_a, z_b = value_to_point(linkage, tree, a, sq_a), value_to_point(linkage, tree, b, sq_b)
-                near, near_value = (a, z_a) if is_first(tree, linkage.tolerance, a, z_a, b, z_b) else (b, z_b)
+                near, far, near_value = (
+                    (a, b, z_a) if is_first(tree, linkage.tolerance, a, z_a, b, z_b) else (b, a, z_b)
+                )
                 is_place = not near_value < tree.height[u] - linkage.tolerance * tree.height[u]
-            if is_place and above == NULL:
+            if is_place and other == NULL:
                 value = value_to_point(linkage, tree, u, sq_dists_to_point(tree.mean, u, u, points, k)[0])
             own = height_of(linkage, value if is_place else tree.height[u])
-            if above != NULL:
-                size, size_above = tree.size[u] + 1.0, tree.size[above] + 1.0
-                worth = standing_apart(measure, size, size_above, own, height_above, best)
+            if other != NULL:
+                worth = standing_apart(measure, tree.size[u] + 1.0, tree.size[other], own, height_above, best)
                 if worth > best:
-                    best, best_node, best_beside, best_value = worth, u, sibling(tree, u), tree.height[above]
+                    best, best_node, best_beside, best_value = worth, u, other, value_above
             if is_place:
-                worth = standing_apart(measure, 1.0, tree.size[u] + 1.0, 0.0, own, best)
+                worth = standing_apart(measure, 1.0, tree.size[u], 0.0, own, best)
                 if worth > best:
                     best, best_node, best_beside, best_value = worth, np.int64(NULL), u, value
                 break
-            above, height_above, u, value = u, own, near, near_value
+            value_above, height_above, u, other, value = tree.height[u], own, near, far, near_value
         score[k], node[k], beside[k], joined[k] = best, best_node, best_beside, best_value
 
 
@@ -130,15 +130,15 @@ def score_places(tree, linkage, place, value, measure, score, node, beside, join
     for k in range(place.size):
         u = np.int64(place[k])
         height = height_of(linkage, value[k])
-        best = standing_apart(measure, 1.0, tree.size[u] + 1.0, 0.0, height, 0.0)
+        best = standing_apart(measure, 1.0, tree.size[u], 0.0, height, 0.0)
         best_node, best_beside, best_value = np.int64(NULL), u if best > 0.0 else np.int64(NULL), value[k]
         above = np.int64(tree.parent[u])
         while above != NULL:
             height_above = height_of(linkage, tree.height[above])
-            size, size_above = tree.size[u] + 1.0, tree.size[above] + 1.0
-            worth = standing_apart(measure, size, size_above, height, height_above, 0.0)
+            other = np.int64(sibling(tree, u))
+            worth = standing_apart(measure, tree.size[u] + 1.0, tree.size[other], height, height_above, 0.0)
             if worth >= best and worth > 0.0:  # of equal ones the highest, as on the way down
-                best, best_node, best_beside, best_value = worth, u, sibling(tree, u), tree.height[above]
+                best, best_node, best_beside, best_value = worth, u, other, tree.height[above]
             u, above, height = above, np.int64(tree.parent[above]), height_above
         score[k], node[k], beside[k], joined[k] = best, best_node, best_beside, best_value
 
@@ -156,7 +156,8 @@ def score_leaves(tree, linkage, nodes, measure, score, node):
         if is_leaf(u):
             continue
         height = height_of(linkage, tree.height[u])
-        for child in (tree.left[u], tree.right[u]):
+        a, b = tree.left[u], tree.right[u]
+        for child, other in ((a, b), (b, a)):
             below = height_of(linkage, tree.height[child])
-            worth = standing_apart(measure, tree.size[child], tree.size[u], below, height, score[u])
+            worth = standing_apart(measure, tree.size[child], tree.size[other], below, height, score[u])
             score[child], node[child] = (worth, child) if worth > score[u] else (score[u], node[u])

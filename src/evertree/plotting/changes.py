@@ -123,7 +123,11 @@ def _events_of(table: Any) -> list[str]:
 
 def _named_times(known: Mapping[str, Any] | Iterable[Any] | None) -> list[tuple[str, float]]:
     """What is known to have happened, and when; without a name where only times were given."""
-    pairs = list(known.items()) if isinstance(known, Mapping) else [("", time) for time in known or ()]
+    if known is None:
+        return []
+    if not isinstance(known, Iterable):
+        raise ParameterError(f"known must be a collection of times, or names with times; it is {known!r}")
+    pairs = list(known.items()) if isinstance(known, Mapping) else [("", time) for time in known]
     times, _ = _as_times("known", [time for _, time in pairs])
     return [(str(name), float(time)) for (name, _), time in zip(pairs, times, strict=True)]
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.codec import decode_all, encode_all, to_json
+from evertree.inputs import as_number
 from evertree.tree import Incoming
 from evertree.window import Moment, Window
 
@@ -113,7 +114,7 @@ def moment_of(arrays: Mapping[str, NDArray[Any]]) -> Moment | None:
     if "moment" not in arrays:
         return None
     time, is_given = arrays["moment"].tolist()
-    return Moment(time, bool(is_given))
+    return Moment(as_number("time", time), bool(is_given))
 
 
 def keys_of(header: Mapping[str, Any]) -> list[Hashable] | None:

@@ -95,7 +95,7 @@ class MeanLiveTree(LiveTree):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the coordinates."""
-        return self.tree.mean.dtype
+        return self._shape[1]
 
     @property
     def n_bytes(self) -> int:

@@ -353,7 +353,7 @@ class LiveTree(ABC):
     def prepare_search(self) -> None:
         """Make room for searches, where there is none yet."""
         if self.search.fresh.size < self.capacity:
-            self.search = self._new_search(self.capacity)
+            self.search = self._new_search(self.tree)
         self.search.bound[LIGHTEST] = self._lightest
 
     def _note_points(self, leaves: NDArray[np.int32], weights: NDArray[np.float64]) -> None:
@@ -392,9 +392,9 @@ class LiveTree(ABC):
         kernels.stabilise.find_blocked(self.for_scanning(), search, self.tag, nodes, found)
         return found
 
-    def _new_search(self, rows: int) -> Search:
-        """Room for searches among so many points, with the lists that there are."""
-        width = self.aim.search_width
+    def _new_search(self, tree: MeanTree | PairTree) -> Search:
+        """Room for searches among the points of a tree, with the lists that there are."""
+        width, rows = self.aim.search_width, tree.parent.size // 2
         search = new_search(rows, 4 if width is None else width, self.dtype)
         if hasattr(self, "search") and self.search.fresh.size:
             old = self.search
@@ -403,8 +403,8 @@ class LiveTree(ABC):
                 getattr(search, name)[:both] = getattr(old, name)[:both]
             search.state[:] = old.state
             search.state[STAMP] = 0
-        elif self.n_points:
-            kernels.neighbours.forget_all(self.tree, search, TO_FIND)
+        elif tree.state[N_POINTS]:
+            kernels.neighbours.forget_all(tree, search, TO_FIND)
         search.state[IS_EXACT] = width is None
         return search
 
@@ -495,6 +495,6 @@ class LiveTree(ABC):
             work.state[GOAL] = STABLE if self.aim.is_stable else HOMOGENEOUS
         rows = tree.parent.size // 2
         work.state[QUOTA] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
-        self.tree, self.work = tree, work
         has_search = hasattr(self, "search") and self.search.fresh.size > 0
-        self.search = self._new_search(rows) if self.aim.is_stable or has_search else new_search(0, 1, self.dtype)
+        search = self._new_search(tree) if self.aim.is_stable or has_search else new_search(0, 1, self.dtype)
+        self.tree, self.work, self.search = tree, work, search  # when there is memory for all of them

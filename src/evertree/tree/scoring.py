@@ -20,10 +20,11 @@ class Scores(NamedTuple):
     """What stands apart most on the way from each of some points to the root.
 
     For a new point, `node` is the one that stands apart together with it, NULL if it does so alone. Where nothing
-    stands apart, because all points are equal, the score is 0 and both nodes are NULL.
+    stands apart, because all nodes above are at height 0, the score is 0 and both nodes are NULL.
     """
 
     score: NDArray[np.float64]
+    weight: NDArray[np.float64]  # of the point itself
     node: NDArray[np.int32]
     size: NDArray[np.float64]  # the weight of what stands apart
     beside: NDArray[np.int32]  # the node that it joins
@@ -38,13 +39,13 @@ def score_live(live: LiveTree, leaves: NDArray[np.int32], measure: str) -> Score
     nodes = _above(tree.parent, leaves) if is_few else live.nodes()
     score, node = np.empty(tree.parent.size), np.empty(tree.parent.size, np.int32)
     kernels.score.score_leaves(tree, live.tag, nodes, _code(measure), score, node)
-    apart = node[leaves]
-    above = tree.parent[apart]
-    beside = np.where(tree.left[above] == apart, tree.right[above], tree.left[above])
-    value = live.linkage_values(above)
-    beside[apart == NULL], value[apart == NULL] = NULL, 0.0
-    size = tree.size[np.where(apart == NULL, leaves, apart)]
-    return _in_units(live, measure, score[leaves], apart, size, beside, value)
+    apart, weight = node[leaves], tree.size[leaves]
+    joins = np.flatnonzero(apart != NULL)
+    above = tree.parent[apart[joins]]
+    beside, size, value = np.full_like(leaves, NULL), weight.copy(), np.zeros(leaves.size)
+    beside[joins] = np.where(tree.left[above] == apart[joins], tree.right[above], tree.left[above])
+    size[joins], value[joins] = tree.size[apart[joins]], live.linkage_values(above)
+    return _in_units(live, measure, score[leaves], weight, apart, size, beside, value)
 
 
 def score_new(
@@ -58,14 +59,14 @@ def score_new(
     count = len(incoming)
     score, value = np.empty(count), np.empty(count)
     node, beside = np.empty(count, np.int32), np.empty(count, np.int32)
-    found = _code(measure), score, node, beside, value
+    found = score, node, beside, value
     if isinstance(live, MeanLiveTree):
-        kernels.score.score_points(live.tree, live.tag, plain(incoming.stored), *found)
+        kernels.score.score_points(live.tree, live.tag, plain(incoming.stored), _code(measure), *found)
     else:
         host, guests = live.with_guests(incoming, births, leaves)
         places, values = host.find_places(guests)
-        kernels.score.score_places(host.tree, host.tag, places, values, *found)
-    return _in_units(live, measure, score, node, _sizes(live, node) + 1.0, beside, value)
+        kernels.score.score_places(host.tree, host.tag, places, values, _code(measure), *found)
+    return _in_units(live, measure, score, np.ones(count), node, _sizes(live, node) + 1.0, beside, value)
 
 
 def _above(parent: NDArray[np.int32], leaves: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -87,6 +88,7 @@ def _in_units(
     live: LiveTree,
     measure: str,
     score: NDArray[np.float64],
+    weight: NDArray[np.float64],
     node: NDArray[np.int32],
     size: NDArray[np.float64],
     beside: NDArray[np.int32],
@@ -94,7 +96,7 @@ def _in_units(
 ) -> Scores:
     if measure == "jump":
         score = live.scheme.zeta(score)  # kernels know heights but for a factor
-    return Scores(score, node, size, beside, _sizes(live, beside), live.scheme.height(value))
+    return Scores(score, weight, node, size, beside, _sizes(live, beside), live.scheme.height(value))
 
 
 def _sizes(live: LiveTree, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
