@@ -53,7 +53,7 @@ def run_block(code: str, name: str, names: dict) -> int:
         ("pictures.md", 2),
         ("data-model.md", 7),
         ("durable.md", 2),
-        ("streams.md", 10),
+        ("streams.md", 6),
         ("anomalies.md", 7),
         ("databases.md", 3),
         ("river.md", 8),
