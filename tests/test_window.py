@@ -219,7 +219,7 @@ def test_a_batch_that_is_larger_than_the_window(rng):
     h.insert(x[:3])
     h.keep(last=10)
     assert h.insert(x[3:]) == list(range(3, 1000))
-    assert h.keys() == list(range(990, 1000))
+    assert h.keys() == h.members(h.root) == list(range(990, 1000))
     assert np.array_equal(h.points(), x[990:])
     assert h._live.capacity < 40
     assert h.insert([[0.0, 0.0]]) == [1000]
@@ -267,6 +267,7 @@ def test_ctrl_c_leaves_the_window_as_it_was(rng, monkeypatch):
     assert (h.keys(), h._window.state()) == before
     assert h.insert([[0.0, 0.0]], time=2) == [20]
     h.validate()
+    assert h.expire(time=11.5) == list(range(20))
 
 
 @pytest.mark.parametrize("count", [2, 5, 9])
@@ -456,6 +457,10 @@ def test_a_durable_window_is_seen_by_readers(tmp_path):
         h.keep()
         assert reader.refresh()
         assert reader.window is None
+        h.keep(last=7)
+        h.checkpoint()
+        assert reader.refresh()
+        assert reader.window == et.Window(last=7)
 
 
 def test_what_expires_is_an_edit(tmp_path):
