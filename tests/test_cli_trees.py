@@ -346,6 +346,7 @@ def test_insert_by_the_clock_of_the_data(folder):
     assert keys_in("new.db") == [30, 31, 32, 33]
     run("insert", "new.db", "more.csv", "--max-age", 0)
     run("insert", "new.db", "more.csv", "--max-age", 60)
+    assert answer("info", "new.db")["window"] == {"last": 31, "max_age": 60}
     assert "or lift the limit first, with --max-age 0" in complaint("insert", "new.db", "more.csv", "--time", 9)
 
 

@@ -96,6 +96,6 @@ class HierarchyWindows(HierarchyWorkings):
         if self._window is None:
             return []
         if self._outside(moment)[0]:
-            return self._keep(self._window.copy(), moment)
+            return self._keep(self._window, moment)
         self._window.settle(moment)
         return []
