@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -230,6 +231,17 @@ def test_a_page_is_replaced_only_when_it_is_whole(h, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(FileNotFoundError, match="no such folder"):
         h.to_html(tmp_path / "nowhere" / "tree.html")
+
+
+def test_a_link_stays_a_link_and_what_is_private_private(h, tmp_path):
+    path, link = tmp_path / ("x" * 250), tmp_path / "link"
+    path.write_text("before")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    text = h.to_newick(link)
+    assert link.is_symlink()
+    assert path.read_text() == text + "\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 @pytest.mark.process
