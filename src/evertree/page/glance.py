@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -27,7 +28,7 @@ def glance(title: str, facts: Mapping[str, str], top: Top, texts: Sequence[str])
         f'<tr><th style="text-align:left">{escaped(name)}</th><td style="text-align:left">{escaped(value)}</td></tr>'
         for name, value in facts.items()
     )
-    picture = _svg(top, texts) if top.nodes.size else ""
+    picture = _svg(top, texts) if top.nodes.size > 1 else ""
     return f"<div><strong>{escaped(title)}</strong><table>{rows}</table>{picture}</div>"
 
 
@@ -35,7 +36,7 @@ def _svg(top: Top, texts: Sequence[str]) -> str:
     layout = lay_out(top.Z)
     n_bottom = top.nodes.size
     shown = [shortened(text) for text in texts]
-    width, height = _COLUMN * n_bottom + 2 * _MARGIN, _HEIGHT + _LETTER * max(map(len, shown)) + 2 * _MARGIN
+    width, height = _COLUMN * n_bottom + 2 * _MARGIN, _HEIGHT + _LETTER * max(map(_n_columns, shown)) + 2 * _MARGIN
     ceiling = float(max(top.Z[:, 2].max(initial=0), top.height.max(initial=0))) or 1.0
 
     place = np.empty(2 * n_bottom - 1)
@@ -64,5 +65,10 @@ def _svg(top: Top, texts: Sequence[str]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="The top of the dendrogram" '
         f'viewBox="0 0 {width} {height}" width="{width}" style="max-width:100%" fill="none" stroke="currentColor">'
         f'<path d="{links}"/><path d="{triangles}" fill="currentColor" fill-opacity="0.25" stroke-linejoin="round"/>'
-        f'<g fill="currentColor" stroke="none" font-size="11" font-family="sans-serif">{labels}</g></svg>'
+        f'<g fill="currentColor" stroke="none" font-size="11" font-family="monospace">{labels}</g></svg>'
     )
+
+
+def _n_columns(text: str) -> int:
+    """How wide a text is in letters of one width: those of East Asia are twice as wide."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numbers
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,7 @@ from evertree.inputs import as_count, as_height
 from evertree.plotting.axes import matplotlib
 from evertree.plotting.dendrogram import LINK_COLOR, NOISE_COLOR, PALETTE, plot_dendrogram
 from evertree.plotting.layout import lay_out
+from evertree.replacing import check_target, replacing
 
 if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
@@ -31,12 +34,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Matplotlib's writer for each kind of file.
-_WRITERS = {".gif": "pillow", ".webp": "pillow", ".html": "html", ".mp4": "ffmpeg", ".mov": "ffmpeg", ".webm": "ffmpeg"}
+_WRITERS = {".gif": "pillow", ".webp": "pillow", ".mp4": "ffmpeg", ".mov": "ffmpeg", ".webm": "ffmpeg"}
 
 #: Nodes that the default measure draws.
 _SAMPLE = 500
 
 _FIGSIZE = (8.0, 4.4)
+
+#: Limits beyond which options can only be mistakes, and would take all memory.
+_MOST_FPS = 100
+_LONGEST_HOLD = 60.0
+_MOST_DPI = 1000.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +81,8 @@ def animate_refinement(
     h : Hierarchy
         Start from the tree that the story begins with, such as ``Hierarchy.random(X)``.
     path : str or path, optional
-        The file to write: ``.gif`` or ``.webp``; ``.html``, with a picture for each frame; or, where ffmpeg is
-        installed, ``.mp4``, ``.mov`` or ``.webm``.
+        The file to write: ``.gif`` or ``.webp`` or, where ffmpeg is installed, ``.mp4``, ``.mov`` or ``.webm``. A
+        file that is there already is replaced when the new one is complete.
     n_clusters : int, optional
         Colour the clusters of this cut. A cluster has the colour of the one at the end that it has most points of.
     points : array-like of shape (n, 2), optional
@@ -91,9 +99,9 @@ def animate_refinement(
     n_frames : int, default 60
         How many pictures at most.
     fps : int, default 10
-        Pictures in a second.
+        Pictures in a second, at most 100.
     hold : float, default 2.0
-        For how many seconds the last picture stays.
+        For how many seconds the last picture stays, at most 60.
     dpi : float, default 100.0
         Dots per inch; the figure has 8 by 4.4 inches.
 
@@ -107,13 +115,14 @@ def animate_refinement(
     EmptyHierarchyError
         Without points.
     ParameterError, DimensionError, NotFiniteError, NotNumericError
-        For an option that makes no sense.
+        For an option that makes no sense, or a measure that gives no number.
     MissingExtraError
         Without Matplotlib, or where the kind of file needs ffmpeg and that is not installed.
 
     Notes
     -----
-    Moves are spread evenly over the frames, and the seconds are those of the refinement alone.
+    Moves are spread evenly over the frames, and the seconds are those of the refinement alone. All frames are kept, at
+    32 bytes for each point.
 
     The default measure rises to 1, but not steadily: moves at the bottom of a random tree make clusters that fit
     together, which the tree still has far apart. It looks at 500 nodes.
@@ -129,10 +138,11 @@ def animate_refinement(
     animations = matplotlib("animation")
     writer = None if path is None else _writer(Path(path), animations)
     as_count("n_frames", n_frames)
-    as_count("fps", fps)
-    as_height("hold", hold)
-    if as_height("dpi", dpi) == 0:
-        raise ParameterError("dpi must be positive; it is 0")
+    as_count("fps", fps, _MOST_FPS)
+    if as_height("hold", hold) > _LONGEST_HOLD:
+        raise ParameterError(f"hold must be at most {_LONGEST_HOLD:g} seconds; it is {hold!r}")
+    if not 0 < as_height("dpi", dpi) <= _MOST_DPI:
+        raise ParameterError(f"dpi must be positive, and at most {_MOST_DPI:g}; it is {dpi!r}")
     if len(h) == 0:
         raise EmptyHierarchyError(
             "animate_refinement needs at least one point, and the hierarchy is empty: insert points first"
@@ -152,7 +162,7 @@ def animate_refinement(
         picture.figure, picture.draw, order, init_func=lambda: None, interval=1000 / fps
     )
     if path is not None:
-        animation.save(os.fspath(path), writer=writer, fps=fps, dpi=dpi)
+        _save(animation, Path(path), writer=writer, fps=fps, dpi=dpi)
     return animation
 
 
@@ -160,12 +170,20 @@ def _writer(file: Path, animations: Any) -> str:
     """The name of Matplotlib's writer for a file that can be written."""
     if file.suffix.lower() not in _WRITERS:
         raise ParameterError(f"path must end with {either(_WRITERS)}; it is {str(file)!r}")
-    if not file.absolute().parent.is_dir():
-        raise ParameterError(f"path must be in a folder that exists; {str(file.parent)!r} does not")
+    check_target(file)
     writer = _WRITERS[file.suffix.lower()]
     if not animations.writers.is_available(writer):
         raise MissingExtraError(f"a file {file.suffix} needs {writer}, which is not installed: write a .gif instead")
     return writer
+
+
+def _save(animation: FuncAnimation, path: Path, **options: Any) -> None:
+    """Write a file. Matplotlib would begin with the end of the one that is there."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / f"animation{path.suffix}"
+        animation.save(made, **options)
+        with replacing(path) as file:
+            file.write(made.read_bytes())
 
 
 def _places(h: Any, points: Any, n_clusters: int | None) -> NDArray[np.float64] | None:
@@ -209,13 +227,16 @@ def _frames(h: Any, n_frames: int, n_clusters: int | None, measure: Callable[[An
     n_all = report.moves + report.grafts
     last = None if n_clusters is None else end.partition(n_clusters=n_clusters)
     now, n_moves, seconds = h.copy(), 0, 0.0
-    for target in np.unique(np.linspace(n_all, 0, n_frames).round().astype(int)).tolist():
+    for target in np.unique(np.linspace(n_all, 0, min(n_frames, n_all + 1)).round().astype(int)).tolist():
         if target:
             report = now.refine(moves=None if target == n_all else max(target - n_moves, 0))
             n_moves += report.moves + report.grafts
             seconds += report.seconds
         labels = None if last is None else now.partition(n_clusters=n_clusters, follow=last).labels
-        yield _Frame(now.linkage_matrix(), labels, float(measure(now)), n_moves, seconds)
+        quality = measure(now)
+        if not isinstance(quality, numbers.Real):
+            raise ParameterError(f"measure must give a number; it gave {quality!r}")
+        yield _Frame(now.linkage_matrix(), labels, float(quality), n_moves, seconds)
 
 
 class _Picture:
