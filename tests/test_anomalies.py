@@ -176,6 +176,15 @@ def test_a_pair_of_outliers_cannot_hide_each_other(rng):
     assert first.reason.startswith("with 1 other point joins 98 points, 49 times as many, at a height of")
 
 
+@pytest.mark.parametrize("linkage", ["ward", "single"])
+def test_of_equal_steps_the_highest_counts(linkage):
+    h = et.Hierarchy(linkage)
+    h.insert([[0.0], [5.0], [5.5]])
+    (anomaly,) = h.anomalies([[0.1]], measure="displacement")
+    assert (anomaly.score, anomaly.size, anomaly.beside_size) == (1.0, 2.0, 2.0)
+    assert h.members(anomaly.node) == [0]
+
+
 @pytest.mark.parametrize(
     ("weights", "reason"),
     [
