@@ -99,6 +99,10 @@ def test_from_the_tree_that_is_to_the_refined_one(grouped):
     assert [to_hex(color, keep_alpha=False).upper() for color in dots.collections[0].get_facecolors()] == expected
     assert curve.lines[1].get_xdata()[-1] == report.moves + report.grafts
     assert curve.lines[1].get_ydata()[-1] == 1.0
+    first = grouped.partition(n_clusters=3, follow=refined.partition(n_clusters=3)).labels
+    assert (first != grouped.cut(n_clusters=3)).any()
+    colors = shown(animation, 0)[2].collections[0].get_facecolors()
+    assert [to_hex(color).upper() for color in colors] == [PALETTE[label] for label in first]
 
 
 def test_nothing_jumps(grouped):

@@ -197,6 +197,31 @@ def test_zoom_and_escape(h, show):
     assert not page.is_visible("#zoom-out")
     press(page, "l")
     assert page.is_checked("#log")
+    press(page, "-", "ArrowRight", "ArrowRight", "z")
+    elsewhere = [h.keys()[i] for i in et.plotting.lay_out(h.linkage_matrix()).bottom_node][-1]
+    page.fill("#search", elsewhere)
+    press(page, "Enter")
+    assert page.locator(".row.selected").text_content() == elsewhere
+    assert not page.is_visible("#zoom-out")
+
+
+def test_what_opens_stays_where_it_is(show):
+    def scrolled():
+        return page.evaluate("document.getElementById('tree').scrollTop")
+
+    page = show(et.agglomerate(np.random.default_rng(0).normal(size=(5_000, 2))), height=600)
+    page.evaluate("document.getElementById('tree').scrollTop = 300")
+    settle(page)
+    box = page.locator(".row").nth(8).bounding_box()
+    page.mouse.click(box["x"] + 20, box["y"] + 12)
+    press(page, "-")
+    before, n_points = scrolled(), int(detail(page, "Points"))
+    assert n_points > 10
+    press(page, "+")
+    assert n_rows(page) == 49 + n_points
+    assert before + 60 < scrolled() < before + 24 * n_points  # some of the new rows are above
+    press(page, "-")
+    assert scrolled() == pytest.approx(before, abs=1)
 
 
 def test_buttons_of_the_details(h, show):
@@ -421,9 +446,10 @@ def test_heights_of_any_size(heights, show):
     page = show(et.agglomerate(d + d.T, linkage="single", metric="precomputed"))
     page.focus("#tree")
     press(page, "l")
-    # The fork of the root is at the left end, 16 pixels from the edge, between its children.
+    # The fork of the root is 16 pixels from the left edge. Of four rows, each 24 pixels high, it goes from the first to
+    # the middle between the second and what is between the third and the fourth: 42 pixels.
     pixels = "canvas => Array.from(canvas.getContext('2d').getImageData(16, 34, 1, 96).data)"
-    assert np.count_nonzero(page.eval_on_selector("#canvas", pixels)[3::4]) > 10  # their opacity
+    assert np.count_nonzero(page.eval_on_selector("#canvas", pixels)[3::4]) in range(40, 48)  # their opacity
 
 
 def test_hostile_keys_are_text(show):

@@ -105,6 +105,16 @@ def test_a_cluster_that_is_no_node_has_the_prototype_of_its_largest_node():
     assert data_of(h.to_html(partition=[-1] * 5))["given"]["noise"] == 0
 
 
+def test_clusters_far_below_the_root_have_prototypes():
+    n = 200
+    steps = np.arange(n - 1)
+    path = np.column_stack([steps + 1, n + steps - 1, steps + 1.0, steps + 2])
+    path[0, :2] = [0, 1]
+    labels = np.where(np.arange(n) < 5, 1, 0)
+    assert nodes_with_prototypes(path, labels).tolist()[-50:] == list(range(2 * n - 2, 2 * n - 52, -1))
+    assert nodes_with_prototypes(path, labels)[0] == n + 3  # the first five; the others are no node
+
+
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_small_trees(n):
     h = et.Hierarchy()
@@ -154,6 +164,7 @@ def test_the_policy_allows_only_what_is_in_the_page(h):
     text = h.to_html()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
     assert policy.startswith("default-src 'none';")
+    assert policy.endswith("base-uri 'none'; form-action 'none'")  # for which there is no default
     for kind, pattern in (("script", r'<script type="module">(.*?)</script>'), ("style", r"<style>(.*?)</style>")):
         content = re.search(pattern, text, flags=re.DOTALL)[1]
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
@@ -283,6 +294,7 @@ def test_what_notebooks_show(h):
     ):
         assert text in shown
     assert "currentColor" in shown
+    assert shown.count("Z") == len(re.findall(r">\(\d+\)</text>", shown)) > 0  # a triangle for each that is no point
     assert shown == h.copy()._repr_html_()
     h.insert([[9.0, 9.0, 9.0]])
     assert re.search(r"at least \d+\.\d%: \d+ of 117 nodes are to be looked at", h._repr_html_())
