@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import sqlite3
-import sys
 
 import pytest
 
@@ -18,6 +16,7 @@ from evertree.errors import (
 )
 from evertree.sql.loop import Listener
 from followed import DATABASES, Source
+from helpers import press_ctrl_c
 
 ROWS = [(key, float(key), 2.0 * key, 100 + key) for key in range(6)]
 
@@ -134,20 +133,7 @@ def test_ctrl_c_in_a_poll_leaves_the_database_to_others(tmp_path, after):
     source.insert(ROWS)
     with source.follow(version="version") as follower:
         source.execute("UPDATE items SET x = 70, version = 200 WHERE id = 3")
-        calls = iter(range(after))
-
-        def press(frame, event, _):
-            if event == "call" and next(calls, None) is None:
-                sys.setprofile(None)
-                signal.raise_signal(signal.SIGINT)
-
-        sys.setprofile(press)
-        try:
-            follower.poll()
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.setprofile(None)
+        press_ctrl_c(follower.poll, after)
         other = sqlite3.connect(tmp_path / "items.db", timeout=0)
         with other:
             other.execute("UPDATE items SET y = 3 WHERE id = 4")

@@ -13,6 +13,7 @@ import pytest
 
 import evertree as et
 from evertree.errors import LockedError, ReadOnlyError, StoreError
+from helpers import press_ctrl_c
 from store_edits import make_edit, same
 
 
@@ -187,20 +188,7 @@ def test_a_reader_notices_another_file_by_the_same_name(path, tmp_path, n_edits,
 @pytest.mark.parametrize("after", range(0, 40, 3))
 def test_ctrl_c_while_opening_leaves_no_lock(path, monkeypatch, after):
     et.open(path).close()
-    calls = iter(range(after))
-
-    def press(frame, event, _):
-        if event == "call" and next(calls, None) is None:
-            sys.setprofile(None)
-            signal.raise_signal(signal.SIGINT)
-
-    sys.setprofile(press)
-    try:
-        et.open(path).close()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        sys.setprofile(None)
+    press_ctrl_c(lambda: et.open(path).close(), after)
     with et.open(path) as h:
         h.insert([[1.0]])
     assert os.listdir(path.parent) == ["tree.db"]
