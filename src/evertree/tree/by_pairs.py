@@ -238,7 +238,7 @@ class PairLiveTree(LiveTree):
     def insert(self, leaves: NDArray[np.int32]) -> None:
         """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
         self.never_pause()
-        self._begin_edit()
+        self.begin_edit()
         start = 0
         while start < leaves.size:
             until_choice = max(2 * self._pivots_chosen_at, FEWEST_FOR_PIVOTS) - self.n_points
@@ -253,7 +253,7 @@ class PairLiveTree(LiveTree):
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
         self.never_pause()
-        self._begin_edit()
+        self.begin_edit()
         self._forget_neighbours(leaves, 0)
         kernels.remove.detach_leaves_of_pairs(self.tree, self.work, self.tag, leaves)
         self._choose_pivots()
