@@ -31,6 +31,7 @@ NO_WEIGHTS = np.empty(0)
 #: Points that are looked at first where some are too old.
 _FIRST_LOOK = 16
 
+
 class Edit:
     """The block in which an edit is made."""
 
@@ -52,6 +53,13 @@ class HierarchyWorkings(HierarchyVerdicts):
     """The tree, its keys and a lock, and the steps that several verbs take."""
 
     _lock: threading.RLock
+
+    def _refuse_while_divided(self) -> None:
+        if self._live.is_divided:
+            raise ParameterError(
+                "a progress callback of a refinement by several threads may read and copy the hierarchy, but not edit "
+                "it: do that when refine() has returned, or create the hierarchy with n_jobs=None"
+            )
 
     def _new_keys(self, keys: Any, count: int) -> list[Hashable] | None:
         if keys is None:

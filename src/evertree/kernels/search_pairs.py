@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import (
+    EVERYWHERE,
     INNER_TOP,
-    IS_EXACT,
     LEAF_TOP,
     LOOKED_AT,
     MEASURED,
@@ -16,6 +16,7 @@ from evertree.columns import (
     PAUSED_NODE,
     PAUSED_ROW,
     PAUSED_SIDE,
+    REACH,
     SQUARE_ROOT,
     TRIANGLE,
 )
@@ -154,7 +155,7 @@ def partner_by_pairs(linkage, tree, search, a, limit):
     A descent would compare `a` with half of all points at once: by way of neighbours where `a` is small, otherwise with
     all nodes, which costs no more.
     """
-    if search.state[IS_EXACT] or FEW * collect_rows(tree, a, tree.pairs.rows) >= tree.state[N_POINTS]:
+    if search.state[REACH] == EVERYWHERE or FEW * collect_rows(tree, a, tree.pairs.rows) >= tree.state[N_POINTS]:
         return exhaust_pairs(linkage, tree, a, limit)
     return climb(linkage, tree, search, a, limit)
 

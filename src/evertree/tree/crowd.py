@@ -40,7 +40,8 @@ def insert(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], 
     if not _is_crowd(live, leaves.size):
         live.insert(leaves)
         return
-    assert isinstance(live, MeanLiveTree) and live.aim.n_threads is not None
+    assert isinstance(live, MeanLiveTree)
+    assert live.aim.n_threads is not None
     live.begin_edit()
     live.homogenise()
     with Threads(live.aim.n_threads) as threads:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.columns import CHECKS, GOAL, GRAFTS, LIGHTEST, MOVES, NULL, SEARCHES, STOP_AT, UNLIMITED
 from evertree.tree.by_means import MeanLiveTree
+from evertree.tree.live import LiveTree
 
 #: A subtree of fewer points is not worth the way.
 FEWEST_IN_PIECE = 64
@@ -60,7 +61,7 @@ class Cut(NamedTuple):
         return np.where(position[nodes] >= starts[number], number, -1)
 
     def above(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The nodes above the pieces, which stand for what is below them, and the inner nodes over these, in postorder."""
+        """The roots of the pieces and the leaves in none, and the inner nodes over these, in postorder."""
         inside = np.zeros(self.nodes.size + 1, np.int32)
         inside[self.stops - 2 * self.n_leaves + 1] += 1
         inside[self.stops - 1] -= 1
@@ -70,8 +71,10 @@ class Cut(NamedTuple):
         return self.nodes[is_above & is_bottom], self.nodes[is_above & ~is_bottom]
 
 
-def cut(live: MeanLiveTree, most: int, fewest: int = FEWEST_IN_PIECE) -> Cut:
+def cut(live: MeanLiveTree, most: int, fewest: int | None = None) -> Cut:
     """Cut a tree into its largest subtrees of at most so many points; those of too few stay with what is above."""
+    if fewest is None:
+        fewest = FEWEST_IN_PIECE
     nodes = live.nodes()
     count = np.empty(live.n_used, np.int32)
     stops = np.empty(live.n_points, np.int32)
@@ -137,7 +140,7 @@ class Treelet(MeanLiveTree):
     def take_in(
         self, live: MeanLiveTree, leaves: NDArray[np.int32], inner: NDArray[np.int32] | None = None
     ) -> NDArray[np.int32]:
-        """Give leaves of the tree, which hang nowhere, to the treelet, and as many inner nodes, if it is to be put back.
+        """Give leaves of the tree, which hang nowhere, to the treelet, and as many inner nodes if it will be put back.
 
         Returns the leaves as the treelet numbers them, to be inserted.
         """
@@ -153,7 +156,7 @@ class Treelet(MeanLiveTree):
         """Hang leaves into the treelet one by one, by search, and make the moves that follow."""
         kernels.treelets.insert_alone(self.tree, self.work, self.search, self.tag, leaves)
 
-    def count(self, live: MeanLiveTree) -> None:
+    def count(self, live: LiveTree) -> None:
         """Add what has been done since the last time to what has been done on the tree."""
         done = self.work.state[COUNTED]
         live.work.state[COUNTED] += done - self._counted
@@ -161,9 +164,7 @@ class Treelet(MeanLiveTree):
 
     def put_back(self, live: MeanLiveTree) -> None:
         """Let the tree be as the treelet is now. When all are back, `settle` is due."""
-        kernels.treelets.copy_in(
-            live.tree, live.work, self._bottoms, self._inner, self._root, self.tree, self.work
-        )
+        kernels.treelets.copy_in(live.tree, live.work, self._bottoms, self._inner, self._root, self.tree, self.work)
 
 
 def settle(live: MeanLiveTree) -> None:
