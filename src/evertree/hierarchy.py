@@ -22,7 +22,7 @@ from evertree.keys import KeyTable
 from evertree.refinement import Report
 from evertree.scheme import DISSIMILARITIES, Scheme
 from evertree.starts import HierarchyStarts
-from evertree.tree import Aim, LiveTree, new_tree
+from evertree.tree import Aim, LiveTree, new_tree, rounds
 from evertree.window import MovingWindow
 from evertree.workings import NONE, checked_progress
 
@@ -280,6 +280,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         max_moves = None if moves is None else as_whole_number("moves", moves)
         goal = as_choice("until", self.goal if until is None else until, GOALS)
         live = self._live
+        rounds.warm_up(live)
 
         def reorder(share: float) -> None:
             with Uninterrupted():

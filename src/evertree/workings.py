@@ -15,7 +15,7 @@ from evertree.frames import is_frame, take_keys
 from evertree.incoming import Progress, receive, without_first
 from evertree.inputs import as_keys, as_weights
 from evertree.keys import KeyTable
-from evertree.tree import Incoming, LiveTree, crowd, new_tree, starting
+from evertree.tree import Incoming, LiveTree, crowd, new_tree, rounds, starting
 from evertree.tree.by_means import REORDER_SHARE
 from evertree.verdicts import HierarchyVerdicts
 from evertree.window import Moment, MovingWindow, Window, moment_of
@@ -121,6 +121,7 @@ class HierarchyWorkings(HierarchyVerdicts):
                         self._live, self._keys = before
                         edit.undo()
                         return []  # Ctrl-C is raised where the block ends
+                rounds.warm_up(live)
                 self._live = live
                 self._n_edits += 1
                 added = self._keys.add(chosen, leaves, n_passing)

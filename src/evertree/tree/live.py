@@ -137,6 +137,9 @@ class LiveTree(ABC):
     #: Whether parts of it are out, to be refined by other threads: it may be read and copied then, but not be edited.
     is_divided = False
 
+    #: Whether what threads need is known to be compiled.
+    is_warm = False
+
     #: The smallest weight that a point has, or had.
     _lightest = np.inf
 

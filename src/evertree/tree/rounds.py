@@ -230,3 +230,28 @@ class Rounds:
         nodes = np.empty(self._per_round, np.int32)
         count = kernels.rounds.take_due(live.tree, work, nodes)
         return nodes[:count]
+
+
+def warm_up(live: LiveTree) -> None:
+    """Compile, or load from disk, what threads need, once for a tree, so that deadlines can be kept."""
+    if live.is_warm or live.aim.n_threads is None or live.n_points < FEWEST_POINTS:
+        return
+    live.is_warm = True
+    if isinstance(live, MeanLiveTree):
+        pair = next(u for u in live.nodes() if u % 2)  # the first inner node is over two leaves
+        children = np.array([live.tree.left[pair], live.tree.right[pair]], np.int32)
+        treelet = Treelet(live, children, np.array([pair], np.int32), np.empty(live.tree.parent.size, np.int32))
+        treelet.warm_up()
+        treelet.put_back(live)
+        treelets.settle(live)
+    if live.aim.is_stable:
+        live.prepare_search()
+        tree, search = live.scratch()
+        none, steps = np.empty(0, np.int32), np.empty(0, np.uint8)
+        lists = np.empty((0, search.near.shape[1]), np.int32), np.empty((0, search.near.shape[1]), live.dtype)
+        kernels.rounds.take_due(live.tree, live.work, none)
+        kernels.rounds.find_partners(tree, search, live.tag, none, none)
+        kernels.rounds.graft_found(live.tree, live.work, live.search, live.tag, none, none)
+        kernels.rounds.fill_lists(tree, search, live.tag, none, steps)
+        kernels.rounds.ask_lists(tree, search, none, *lists)
+        kernels.rounds.share_lists(search, none, *lists, 0, 0)
