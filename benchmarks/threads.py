@@ -38,9 +38,8 @@ def measure(
 def report(name: str, x: NDArray[np.floating], linkage: str, metric: str, jobs: list[int | None]) -> None:
     """Print a line for each number of threads; the speed-up is that over one thread in the same procedure."""
     print(f"\n{name}: {x.shape[0]:,} x {x.shape[1]}, {linkage} on {metric}, load {os.getloadavg()[0]:.1f}")
-    print(
-        f"{'n_jobs':>8} {'insert s':>10} {'refine s':>10} {'total s':>10} {'speed-up':>10} {'tree value':>12}  same tree"
-    )
+    titles = ("n_jobs", "insert s", "refine s", "total s", "speed-up", "tree value", "same tree")
+    print(" ".join(f"{title:>10}" for title in titles))
     alone, tree = None, None
     for n_jobs in jobs:
         inserting, refining, h = measure(x, linkage, metric, n_jobs)
@@ -50,11 +49,8 @@ def report(name: str, x: NDArray[np.floating], linkage: str, metric: str, jobs: 
             alone, tree = total, matrix
         speed_up = f"{alone / total:.2f}" if alone is not None and n_jobs is not None else "-"
         same = "-" if tree is None or n_jobs is None else str(bool(np.array_equal(matrix, tree)))
-        value = et.quality.tree_value(h)
-        print(
-            f"{n_jobs!s:>8} {inserting:10.1f} {refining:10.1f} {total:10.1f} {speed_up:>10} {value:12.6e}  {same}",
-            flush=True,
-        )
+        cells = (str(n_jobs), f"{inserting:.1f}", f"{refining:.1f}", f"{total:.1f}", speed_up)
+        print(" ".join(f"{cell:>10}" for cell in (*cells, f"{et.quality.tree_value(h):.4e}", same)), flush=True)
 
 
 def main() -> None:

@@ -56,6 +56,7 @@ def is_homogeneous_if_it_must_be(h: et.Hierarchy) -> bool:
     return h.linkage == "ward" or h.is_homogeneous()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", data())
 @pytest.mark.parametrize(("linkage", "metric"), WITH_STATISTICS)
 def test_the_tree_is_the_same_for_every_number_of_threads(linkage, metric, name):
@@ -81,6 +82,7 @@ def test_the_tree_is_the_same_for_every_number_of_threads(linkage, metric, name)
     assert trees[0] == trees[1] == trees[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("linkage", "metric"), WITH_STATISTICS)
 def test_an_exhaustive_refinement_by_threads_ends_at_a_batch_tree(linkage, metric):
     x = blobs(150)
@@ -92,6 +94,7 @@ def test_an_exhaustive_refinement_by_threads_ends_at_a_batch_tree(linkage, metri
     np.testing.assert_allclose(h.linkage_matrix()[:, 2], batch.linkage_matrix()[:, 2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", ["homogeneous", "stable"])
 @pytest.mark.parametrize("linkage", ["ward", "average"])
 def test_a_random_tree_is_refined_in_treelets(linkage, goal, monkeypatch):
@@ -115,6 +118,7 @@ def test_a_random_tree_is_refined_in_treelets(linkage, goal, monkeypatch):
     assert len(n_treelets) > 10
 
 
+@pytest.mark.slow
 def test_the_quality_is_that_of_one_thread():
     x = blobs(1000, 8)
     alone, together = et.Hierarchy(), et.Hierarchy(n_jobs=2)
@@ -123,6 +127,18 @@ def test_the_quality_is_that_of_one_thread():
         h.refine()
     for measure in (et.quality.tree_value, et.quality.total_linkage):
         assert measure(together) == pytest.approx(measure(alone), rel=0.02)
+
+
+@pytest.mark.parametrize("linkage", ["ward", "average"])
+def test_threads_with_the_compiler_off_too(linkage):
+    trees = []
+    for n_jobs in (1, 2):
+        h = et.Hierarchy(linkage, "sqeuclidean", n_jobs=n_jobs)
+        h.insert(blobs(90))
+        assert h.refine().stable
+        h.validate()
+        trees.append(tree_of(h))
+    assert trees[0] == trees[1]
 
 
 def test_pieces_are_disjoint_subtrees_and_what_is_above_them():
@@ -178,6 +194,7 @@ def test_a_treelet_that_is_put_back_as_it_was_changes_nothing(linkage):
     assert live.n_pending == live.n_due == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linkage", ["ward", "average"])
 @pytest.mark.parametrize("most", [6, 20, 50])
 def test_treelets_one_after_the_other_make_any_tree_homogeneous(linkage, most):
@@ -224,6 +241,7 @@ def test_a_blocking_pair_in_two_pieces_is_found():
     assert h.sibling(h.leaf(40)) == h.leaf(n - 1)
 
 
+@pytest.mark.slow
 def test_weights_and_removals_and_updates():
     x, weights = blobs(300), np.random.default_rng(1).uniform(0.2, 5, 300)
     trees = []
@@ -239,6 +257,7 @@ def test_weights_and_removals_and_updates():
     assert trees[0] == trees[1]
 
 
+@pytest.mark.slow
 def test_a_refinement_that_runs_out_of_time_goes_on_later():
     h = et.Hierarchy.random(blobs(2000, 8), n_jobs=2)
     n_calls = 0
@@ -253,6 +272,7 @@ def test_a_refinement_that_runs_out_of_time_goes_on_later():
     assert h.is_monotone()
 
 
+@pytest.mark.slow
 def test_progress_may_read_and_copy_but_not_edit(monkeypatch):
     monkeypatch.setattr(refinement, "_PROGRESS_EVERY", 0.0)
     h = et.Hierarchy.random(blobs(600), n_jobs=2)
@@ -278,6 +298,7 @@ def test_progress_may_read_and_copy_but_not_edit(monkeypatch):
     assert len(h) == 600
 
 
+@pytest.mark.slow
 def test_an_error_of_progress_leaves_a_valid_tree(monkeypatch):
     monkeypatch.setattr(refinement, "_PROGRESS_EVERY", 0.0)
     h = et.Hierarchy.random(blobs(600), n_jobs=2)
@@ -299,6 +320,7 @@ def ctrl_c_in(seconds: float) -> threading.Timer:
     return timer
 
 
+@pytest.mark.slow
 def test_ctrl_c_during_a_refinement_leaves_a_valid_tree(monkeypatch):
     h = et.Hierarchy.random(blobs(600), n_jobs=2)
     refine = treelets.Treelet.refine
@@ -319,6 +341,7 @@ def test_ctrl_c_during_a_refinement_leaves_a_valid_tree(monkeypatch):
     h.validate()
 
 
+@pytest.mark.slow
 def test_ctrl_c_during_an_insertion_undoes_it(monkeypatch):
     monkeypatch.setattr("evertree.workings.UNDOABLE", 100)
     h = et.Hierarchy(n_jobs=2)
@@ -382,6 +405,7 @@ def test_a_durable_tree_is_edited_by_one_thread(tmp_path):
         np.testing.assert_array_equal(again.linkage_matrix(), tree)
 
 
+@pytest.mark.slow
 def test_the_estimator_has_threads_too():
     x = blobs(200)
     labels = [et.AnytimeClustering(n_clusters=6, n_jobs=n_jobs).fit(x).labels_ for n_jobs in (1, 2)]

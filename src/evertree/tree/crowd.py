@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -70,6 +71,7 @@ def _insert_in_pieces(
     inner = np.empty(placed.size, np.int32)
     kernels.treelets.allocate_inner(live.tree, inner)
     place = np.empty(live.tree.parent.size, np.int32)
+    putting_back = threading.Lock()
 
     def insert_into(k: int) -> None:
         some = slice(ends[k], ends[k + 1])
@@ -82,7 +84,8 @@ def _insert_in_pieces(
             if should_stop():
                 return
             treelet.insert(own[start : start + _PART])
-        treelet.put_back(live)
+        with putting_back:
+            treelet.put_back(live)
 
     largest_first = np.argsort(-np.diff(ends), kind="stable")
     threads.each(insert_into, [int(k) for k in largest_first])
