@@ -83,11 +83,29 @@ def cut(live: MeanLiveTree, most: int, fewest: int | None = None) -> Cut:
     return Cut(nodes, stops, count[nodes[stops - 1]])
 
 
-class Treelet(MeanLiveTree):
+class LoneTree(MeanLiveTree):
+    """A tree of means that no other thread can see: others run while it is edited and refined."""
+
+    def insert(self, leaves: NDArray[np.int32]) -> None:
+        """Hang filled leaves into the tree one by one, by search, and make the moves that follow."""
+        self.begin_edit()
+        kernels.treelets.insert_alone(self.tree, self.work, self.search, self.tag, leaves)
+
+    def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine by moves (`tab.OHC`) within limits."""
+        kernels.treelets.homogenise_alone(self.tree, self.work, self.tag, max_checks, max_moves)
+
+    def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine by moves and grafts within limits, and no further than to where nodes should be numbered anew."""
+        self._set_stop()
+        kernels.treelets.stabilise_alone(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
+
+
+class Treelet(LoneTree):
     """A piece of a tree, on its own: its leaves are nodes of the tree, and stand for all that is below them.
 
-    While it is out, neither its inner nodes nor its leaves may change in the tree. Other threads run while it is
-    refined. A search looks for what is in it alone.
+    While it is out, neither its inner nodes nor its leaves may change in the tree. A search looks for what is in it
+    alone.
 
     Parameters
     ----------
@@ -119,15 +137,6 @@ class Treelet(MeanLiveTree):
         )
         self.search.bound[LIGHTEST] = live._lightest
 
-    def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine by moves (`tab.OHC`) within limits."""
-        kernels.treelets.homogenise_alone(self.tree, self.work, self.tag, max_checks, max_moves)
-
-    def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine by moves and grafts within limits."""
-        self.search.state[STOP_AT] = UNLIMITED
-        kernels.treelets.stabilise_alone(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
-
     def refine(self, to_stable: bool, should_stop: Callable[[], bool]) -> None:
         """Refine until the treelet is stable, or homogeneous, or shall stop."""
         step = self.stabilise if to_stable else self.homogenise
@@ -136,6 +145,9 @@ class Treelet(MeanLiveTree):
             began = time.perf_counter()
             step(n_steps)
             n_steps = max(1, min(2 * n_steps, int(n_steps * _SLICE / max(time.perf_counter() - began, 1e-7))))
+
+    def _set_stop(self) -> None:
+        self.search.state[STOP_AT] = UNLIMITED  # the tree knows its nodes by these numbers
 
     def take_in(
         self, live: MeanLiveTree, leaves: NDArray[np.int32], inner: NDArray[np.int32] | None = None
@@ -151,10 +163,6 @@ class Treelet(MeanLiveTree):
             self._bottoms = np.concatenate([self._bottoms, leaves])
             self._inner = np.concatenate([self._inner, inner])
         return own
-
-    def insert(self, leaves: NDArray[np.int32]) -> None:
-        """Hang leaves into the treelet one by one, by search, and make the moves that follow."""
-        kernels.treelets.insert_alone(self.tree, self.work, self.search, self.tag, leaves)
 
     def count(self, live: LiveTree) -> None:
         """Add what has been done since the last time to what has been done on the tree."""
