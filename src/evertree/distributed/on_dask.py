@@ -1,0 +1,73 @@
+"""`OnDask`: the runner whose tasks are Dask's."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from distributed import as_completed
+
+from evertree.distributed.progress import Teller
+
+#: How often a task that failed is tried again. Tasks give back what is wrong with the data instead of raising it, so
+#: what fails is the machine.
+RETRIES = 3
+
+#: What is done before other tasks that wait, because it lets large results go.
+URGENT = ("pick",)
+
+
+class OnDask:
+    """Runs tasks on a Dask cluster.
+
+    A result stays where it was computed for as long as its handle, a future, is held. Dask knows how each result came
+    about, also of those that were let go: if a worker is lost, what it held is computed again, from the chunks of the
+    user if need be. So tasks must be pure, and what they are given must be small or another's result.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    teller : Teller, optional
+        Told when tasks that are waited for are done.
+    """
+
+    def __init__(self, client: Any, teller: Teller | None = None) -> None:
+        self.client = client
+        self.teller = teller or Teller(None)
+        self._token = uuid.uuid4().hex[:8]
+        self._numbers = itertools.count()
+        self._moved_before = self._moved()
+
+    def submit(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        """Start a task. The name is what the dashboard shows; arguments may be handles, or lists of these."""
+        key = f"{name}-{self._token}-{next(self._numbers)}"
+        priority = 1 if name in URGENT else 0
+        return self.client.submit(function, *args, key=key, pure=False, retries=RETRIES, priority=priority)
+
+    def start(self, delayed: Sequence[Any]) -> list[Any]:
+        """Start to compute delayed values of the user's."""
+        return self.client.compute(list(delayed), retries=RETRIES) if delayed else []
+
+    def gather(self, handles: Sequence[Any]) -> list[Any]:
+        """The results of tasks, when all of them are done."""
+        futures = list(handles)
+        if self.teller.callback is not None and futures:
+            step = str(futures[0].key).partition("-")[0]
+            for done, _ in enumerate(as_completed(futures), start=1):
+                self.teller.tell(step, done, len(futures))
+        return self.client.gather(futures)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes that workers have sent since the beginning, as far as those know that are still there."""
+        return max(self._moved() - self._moved_before, 0)
+
+    def _moved(self) -> int:
+        counts = self.client.run(_bytes_sent, on_error="ignore")
+        return sum(count for count in counts.values() if count)
+
+
+def _bytes_sent(dask_worker: Any) -> int:
+    return int(dask_worker.transfer_outgoing_bytes_total)

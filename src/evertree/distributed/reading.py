@@ -1,0 +1,142 @@
+"""What users give as points, made into checked chunks on the workers.
+
+A chunk that is refused is no failure of its task, which would be tried again in vain: the task gives the error back,
+and the driver raises that of the first such chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import frames
+from evertree.distributed.on_dask import OnDask
+from evertree.errors import DimensionError, EvertreeError, counting_rows_from
+from evertree.inputs import as_points
+from evertree.scheme import Scheme
+
+#: Bytes of points that are sent with a task: Dask warns of more.
+_BYTES_SENT = 4_000_000
+
+#: Chunks are made larger where their mean size is this many times below that of a part, as each costs some tasks.
+_TOO_SMALL = 8
+
+
+class Facts(NamedTuple):
+    """What the driver has to know of a chunk."""
+
+    n_rows: int
+    largest: float  # coordinate
+    error: EvertreeError | None
+
+
+class Chunk(NamedTuple):
+    """Some rows of what a user gave."""
+
+    points: NDArray[Any]
+    facts: Facts
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Checked chunks: handles of `Chunk`, and the number of the first row of each."""
+
+    handles: list[Any]
+    first: list[int]
+    n_rows: int
+    n_columns: int
+    dtype: np.dtype[Any]
+    largest: float
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where chunks come from."""
+
+    n_chunks: int
+    n_columns: int
+    dtype: np.dtype[Any]
+    start: Callable[[Iterable[int]], list[Any]]  # the values of some chunks, or handles of these
+
+
+def read(
+    runner: OnDask, X: Any, scheme: Scheme, part_size: int, like: tuple[int, np.dtype[Any]] | None = None
+) -> Chunks:
+    """Chunks of `X`, of which all have been checked.
+
+    Where a tree has points already, `like` are their number of columns and their type.
+    """
+    source = _source(runner, X, part_size, like)
+    n_columns, dtype = like or (source.n_columns, source.dtype)
+    if n_columns != source.n_columns and source.n_chunks:
+        raise DimensionError(f"X must have {n_columns} columns, as the points before it had; it has {source.n_columns}")
+    check = partial(read_chunk, scheme, n_columns, dtype)
+    # Nobody but its task holds what a chunk is made from, so that it goes when that is done.
+    handles = [runner.submit("read", check, raw, 0) for raw in source.start(range(source.n_chunks))]
+    facts = runner.gather([runner.submit("facts", attrgetter("facts"), handle) for handle in handles])
+    first = np.concatenate([[0], np.cumsum([fact.n_rows for fact in facts], dtype=np.int64)])
+    for k, fact in enumerate(facts):
+        if fact.error is not None:  # once more, now that the numbers of its rows are known
+            (raw,) = source.start([k])
+            (again,) = runner.gather([runner.submit("facts", _facts_of, check, raw, int(first[k]))])
+            raise again.error
+    return Chunks(
+        handles, first[:-1].tolist(), int(first[-1]), n_columns, dtype, max((fact.largest for fact in facts), default=0)
+    )
+
+
+def read_chunk(scheme: Scheme, n_columns: int, dtype: np.dtype[Any], X: Any, first_row: int) -> Chunk:
+    """Check some rows: finite numbers, in range, that the metric makes something of."""
+    assert scheme.vectors is not None
+    n_rows = len(X)
+    with counting_rows_from(first_row):
+        try:
+            points = as_points(X, n_columns, dtype)
+            largest = float(np.abs(scheme.vectors.coordinates(points)).max(initial=0.0))
+        except EvertreeError as error:
+            return Chunk(np.empty((0, n_columns), dtype), Facts(n_rows, 0.0, error))
+    return Chunk(points, Facts(n_rows, largest, None))
+
+
+def _facts_of(check: Callable[[Any, int], Chunk], X: Any, first_row: int) -> Facts:
+    return check(X, first_row).facts
+
+
+def _source(runner: OnDask, X: Any, part_size: int, like: tuple[int, np.dtype[Any]] | None) -> _Source:
+    if isinstance(X, da.Array):
+        return _of_delayed(runner, *_array_chunks(X, part_size))
+    if isinstance(X, dd.DataFrame):
+        return _of_delayed(runner, X.to_delayed(), len(X.columns), frames.to_array(X._meta).dtype)
+    points = as_points(X, *(like or (None, None)))
+    n_rows = max(1, min(part_size, _BYTES_SENT // max(points[:1].nbytes, 1)))
+    starts = range(0, len(points), n_rows)
+    return _Source(
+        len(starts),
+        points.shape[1],
+        points.dtype,
+        lambda wanted: [points[starts[k] : starts[k] + n_rows] for k in wanted],
+    )
+
+
+def _array_chunks(X: Any, part_size: int) -> tuple[list[Any], int, np.dtype[Any]]:
+    """The chunks of a Dask array, each of whole rows, and none larger than a part where that is known."""
+    dtype = as_points(np.zeros((1,) * X.ndim, X.dtype), None, None).dtype
+    X = X.rechunk({1: -1})
+    rows = X.chunks[0]
+    if not np.isnan(rows).any() and (
+        max(rows) > part_size or (len(rows) > 1 and np.mean(rows) * _TOO_SMALL < part_size)
+    ):
+        X = X.rechunk({0: part_size})
+    return X.to_delayed().ravel().tolist(), int(X.shape[1]), dtype
+
+
+def _of_delayed(runner: OnDask, delayed: list[Any], n_columns: int, dtype: np.dtype[Any]) -> _Source:
+    return _Source(len(delayed), n_columns, dtype, lambda wanted: runner.start([delayed[k] for k in wanted]))
