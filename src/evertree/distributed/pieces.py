@@ -68,9 +68,18 @@ class Piece(NamedTuple):
 
     def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where the leaves below each node begin and end. O(k)."""
-        first, stop = np.empty(self.n_nodes, np.int64), np.empty(self.n_nodes, np.int64)
-        kernels.borders.find_stretches(self.children, self.n_leaves, first, stop)
-        return first, stop
+        return _stretches(self.children, self.n_leaves)
+
+    def names(self) -> NDArray[np.int64]:
+        """The oldest point below each node, and how many points are below it: no two nodes of a tree have both. O(k).
+
+        Of two children the older comes first.
+        """
+        first, stop = self.stretches()
+        if self.atoms is None:
+            return np.column_stack([self.birth[first], stop - first])
+        below = np.concatenate([[0], np.cumsum(self.atoms.n_points)])
+        return np.column_stack([self.birth[first], below[stop] - below[first]])
 
     def subtree(self, node: int, first: int, stop: int) -> Piece:
         """The piece below a node, whose leaves are in the given stretch. O(its size)."""
@@ -103,25 +112,24 @@ def side_by_side(pieces: Sequence[Piece]) -> Piece:
     return _leaves_of(pieces, np.concatenate(children))
 
 
-def join(crown: Piece, pieces: Sequence[Piece]) -> Piece:
-    """`crown` with a piece of one subtree in the place of each of its leaves."""
-    _, stop = crown.stretches()
-    stop = stop[crown.n_leaves :]
+def join(children: NDArray[np.int32], pieces: Sequence[Piece]) -> Piece:
+    """The tree of some `children`, as a piece has them, with a piece of one subtree in the place of each leaf."""
+    n_above = len(pieces)
+    stop = _stretches(children, n_above)[1][n_above:]
     leaves = np.cumsum([0, *(piece.n_leaves for piece in pieces)])
     below = np.cumsum([0, *(len(piece.children) for piece in pieces)])
-    # Before the unions in place of a leaf come those of the crown that are complete by then, and the other way round.
-    before = np.searchsorted(stop, np.arange(crown.n_leaves), side="right")
+    # Before the unions in place of a leaf come those above that are complete by then, and the other way round.
+    before = np.searchsorted(stop, np.arange(n_above), side="right")
     n_leaves = int(leaves[-1])
     of_union = n_leaves + np.arange(stop.size) + below[stop]
-    children = np.empty((stop.size + int(below[-1]), 2), np.int32)
-    of_leaf = np.empty(crown.n_leaves, np.int64)
+    of_leaf = np.empty(n_above, np.int64)
+    joined = np.empty((stop.size + int(below[-1]), 2), np.int32)
     for i, piece in enumerate(pieces):
-        begin = int(below[i] + before[i])
-        rows = len(piece.children)
-        children[begin : begin + rows] = _renumbered(piece, int(leaves[i]), n_leaves + begin)
+        begin, rows = int(below[i] + before[i]), len(piece.children)
+        joined[begin : begin + rows] = _renumbered(piece, int(leaves[i]), n_leaves + begin)
         of_leaf[i] = n_leaves + begin + rows - 1 if rows else leaves[i]
-    children[of_union - n_leaves] = np.concatenate([of_leaf, of_union])[crown.children]
-    return _leaves_of(pieces, children)
+    joined[of_union - n_leaves] = np.concatenate([of_leaf, of_union])[children]
+    return _leaves_of(pieces, joined)
 
 
 def split(piece: Piece, live: MeanLiveTree, is_open: NDArray[np.bool_], base: int) -> Piece:
@@ -137,7 +145,7 @@ def split(piece: Piece, live: MeanLiveTree, is_open: NDArray[np.bool_], base: in
         The id of an atom is this plus its node in the piece.
     """
     k = piece.n_leaves
-    first, stop = piece.stretches()
+    first, _ = piece.stretches()
     opened = np.flatnonzero(is_open)
     is_atom = np.zeros(piece.n_nodes, np.bool_)
     is_atom[piece.roots()] = True
@@ -149,11 +157,7 @@ def split(piece: Piece, live: MeanLiveTree, is_open: NDArray[np.bool_], base: in
     number[nodes] = np.arange(nodes.size)
     number[k + opened] = nodes.size + np.arange(opened.size)
     u, tree = live_nodes(piece, nodes), live.tree
-    if piece.atoms is None:
-        n_points = stop[nodes] - first[nodes]
-    else:
-        points = np.cumsum([0, *piece.atoms.n_points])
-        n_points = points[stop[nodes]] - points[first[nodes]]
+    n_points = piece.names()[nodes, 1]
     return Piece(
         base + nodes,
         tree.size[u],
@@ -222,6 +226,13 @@ def deflate(live: MeanLiveTree, origin: Piece | None = None) -> tuple[Piece, NDA
         return origin.with_shape(leaves >> 1, number[both]), order
     points = None if live.kept is None else live.points(leaves)
     return Piece(tree.birth[leaves], tree.size[leaves], tree.mean[leaves], number[both], points), order
+
+
+def _stretches(children: NDArray[np.int32], n_leaves: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    n_nodes = n_leaves + len(children)
+    first, stop = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
+    kernels.borders.find_stretches(children, n_leaves, first, stop)
+    return first, stop
 
 
 def _roots_among(live: MeanLiveTree, top: int, parity: int) -> NDArray[np.int32]:

@@ -1,0 +1,470 @@
+"""`Part`: some subtrees of points that one task works on, and what tasks do with one. Every function here is pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.columns import LIGHTEST, NULL, ROOT, STOP_AT, UNLIMITED
+from evertree.distributed.pieces import Piece, deflate, inflate, join, live_nodes, side_by_side, split
+from evertree.scheme import Scheme
+from evertree.tree import Aim, Incoming, MeanLiveTree
+from evertree.tree.by_means import REORDER_SHARE
+
+#: The id of an atom is the number of its part times this, plus its node there.
+STRIDE = 1 << 40
+
+#: The crown of a part opens its nodes with more than one in so many of its points, up to so many of them.
+SHARE_OPEN = 64
+MOST_OPEN = 256
+
+#: Points that are inserted before nodes may be numbered anew.
+_AT_ONCE = 4_096
+
+_NO_NODES = np.empty(0, np.int64)
+_NO_LEAVES = np.empty(0, np.int32)
+
+#: Names of no node: see `Piece.names`.
+NO_NAMES = np.empty((0, 2), np.int64)
+
+
+class Part(NamedTuple):
+    """Some subtrees of points, the oldest first."""
+
+    piece: Piece
+    due: NDArray[np.bool_]  # (n_nodes,) whether a blocking pair with the node may have arisen since all were asked for
+    origin: NDArray[np.int64]  # which subtree of the part before it each one is, or which group it was built from
+    moves: int  # made by the last task
+    grafts: int
+
+
+class Crown(NamedTuple):
+    """The upper nodes of a part: what the others see of it."""
+
+    piece: Piece  # each subtree above atoms, in the order of the part
+    origin: NDArray[np.int64]
+    n_due: int
+    lightest: float  # no point weighs less
+    moves: int
+    grafts: int
+
+    @property
+    def subtrees(self) -> list[Piece]:
+        """Each on its own."""
+        return subtrees(self.piece)
+
+
+class Twig(NamedTuple):
+    """A subtree that goes to another part, and the id that it had as an atom."""
+
+    id: int
+    piece: Piece
+
+
+class Questions(NamedTuple):
+    """Whether some nodes would rather merge with a node inside an atom."""
+
+    asker: NDArray[np.int64]  # (q,) where the node lives, as an atom has it; negative for one above the parts
+    atom: NDArray[np.int64]  # (q,) the id of the atom
+    size: NDArray[np.float64]  # (q,) of the node, and so on
+    mean: NDArray[Any]  # (q, m)
+    variance: NDArray[np.float64]
+    height: NDArray[np.float64]
+    limit: NDArray[np.float64]  # (q,) the height of its parent, less what rounding may have added
+
+    def at(self, some: Any) -> Questions:
+        """Some of them."""
+        return Questions(*(column[some] for column in self))
+
+
+class Pairs(NamedTuple):
+    """Blocking pairs across a border."""
+
+    asker: NDArray[np.int64]  # (p,)
+    partner: NDArray[np.int64]  # (p,) where it lives, as an atom has it; NULL where it can be seen from outside
+    value: NDArray[np.float64]  # (p,) ζ between the two
+
+
+class Asked(NamedTuple):
+    """The questions of a part to others, by the part that they go to, and the pairs that it saw by itself."""
+
+    questions: dict[int, Questions]
+    pairs: Pairs
+
+
+def build(
+    points: NDArray[Any], ids: NDArray[np.int64], weights: NDArray[np.float64] | None, scheme: Scheme, aim: Aim
+) -> Part:
+    """A part of one subtree over checked points, which is stable, or of none where there are no points.
+
+    Parameters
+    ----------
+    points
+        As they were given.
+    ids
+        Their insertion numbers, which break ties.
+    weights
+        None if each weighs 1.
+    """
+    assert scheme.vectors is not None
+    live = MeanLiveTree(scheme, aim, points.shape[1], points.dtype)
+    live.reserve(ids.size)
+    incoming = Incoming(points, coordinates=scheme.vectors.coordinates(points))
+    leaves = live.add_leaves(incoming, np.ones(ids.size) if weights is None else weights, ids, _NO_LEAVES)
+    for start in range(0, leaves.size, _AT_ONCE):
+        live.insert(leaves[start : start + _AT_ONCE])
+        place = live.reorder(REORDER_SHARE)
+        leaves = leaves if place is None else place[leaves]
+    live.prepare_search()
+    while live.n_pending or live.n_due:
+        live.stabilise()
+        live.reorder(REORDER_SHARE)
+    piece, _ = deflate(live)
+    n_subtrees = min(1, piece.n_leaves)
+    return Part(piece, np.ones(piece.n_nodes, np.bool_), np.arange(n_subtrees), live.n_moves, live.n_grafts)
+
+
+def in_one(parts: Sequence[Part]) -> Part:
+    """The subtrees of several parts in one; their `origin` says from which."""
+    moves, grafts = sum(part.moves for part in parts), sum(part.grafts for part in parts)
+    some = [(i, part) for i, part in enumerate(parts) if part.piece.n_leaves]
+    if not some:
+        return parts[0]._replace(moves=moves, grafts=grafts)
+    some.sort(key=lambda entry: int(entry[1].piece.ids.min()))
+    piece = side_by_side([part.piece for _, part in some])
+    return Part(piece, np.ones(piece.n_nodes, np.bool_), np.array([i for i, _ in some]), moves, grafts)
+
+
+def subtrees(piece: Piece) -> list[Piece]:
+    """Each subtree of a piece on its own."""
+    first, stop = piece.stretches()
+    return [piece.subtree(int(root), int(first[root]), int(stop[root])) for root in piece.roots()]
+
+
+def crown(part: Part, number: int, nodes: NDArray[np.int64] | None, scheme: Scheme, aim: Aim) -> Crown:
+    """The upper nodes of a part that has this number, and the paths to some `nodes`, which become atoms."""
+    piece = part.piece
+    is_open = _is_upper(piece)
+    if nodes is not None:
+        is_wanted = np.zeros(piece.n_nodes, np.bool_)
+        is_wanted[nodes] = True
+        kernels.borders.open_paths(piece.children, piece.n_leaves, is_wanted, is_open)
+    upper = split(piece, inflate(piece, scheme, aim), is_open, number * STRIDE)
+    lightest = float(piece.size.min(initial=np.inf))
+    return Crown(upper, part.origin, int(np.count_nonzero(part.due)), lightest, part.moves, part.grafts)
+
+
+def ask(
+    part: Part,
+    number: int,
+    upper: Piece,
+    lightest: float,
+    asks_due: bool,
+    names: NDArray[np.int64],
+    scheme: Scheme,
+    aim: Aim,
+) -> Asked:
+    """Search for blocking pairs between nodes of a part and what is elsewhere.
+
+    Each node descends through the upper tree, and asks at the nearest atoms of other parts where one may be inside.
+
+    Parameters
+    ----------
+    upper
+        The crowns of all parts, joined.
+    lightest
+        No point anywhere weighs less.
+    asks_due
+        Whether all nodes ask that are due; if not, only those of the given names.
+    """
+    piece = part.piece
+    does_ask = part.due.copy() if asks_due else np.zeros(piece.n_nodes, np.bool_)
+    does_ask[find_nodes(piece, names)] = True
+    does_ask[piece.roots()] = False  # their parents are above the part
+    nodes = np.flatnonzero(does_ask)
+    live = inflate(piece, scheme, aim)
+    asking = _questions_of(live, live_nodes(piece, nodes), number * STRIDE + nodes)
+    return _asked(asking, number, upper, lightest, scheme, aim)
+
+
+def ask_above(upper: Piece, nodes: NDArray[np.int64], lightest: float, scheme: Scheme, aim: Aim) -> Asked:
+    """The same for some nodes of the upper tree that belong to no part, or are the root of a subtree there."""
+    live = inflate(upper, scheme, aim)
+    asking = _questions_of(live, live_nodes(upper, nodes), -1 - nodes)
+    return _asked(asking, NULL, upper, lightest, scheme, aim)
+
+
+def questions_to(asked: Asked, number: int) -> Questions:
+    """What was asked of the part of this number."""
+    return asked.questions[number]
+
+
+def counts_and_pairs(asked: Asked) -> tuple[dict[int, int], Pairs]:
+    """How much was asked of each part, and the pairs that were found without."""
+    return {number: some.asker.size for number, some in asked.questions.items()}, asked.pairs
+
+
+def answer(part: Part, number: int, questions: Sequence[Questions], scheme: Scheme, aim: Aim) -> Pairs:
+    """Search a part, from the atoms where questions were asked, for blocking pairs."""
+    asked = Questions(*(np.concatenate(columns) for columns in zip(*questions, strict=True)))
+    live, nodes = _with_room_for_guests(part.piece, scheme, aim)
+    partner, value, _ = _descend(live, nodes, asked, live_nodes(part.piece, asked.atom - number * STRIDE))
+    found = np.flatnonzero(partner != NULL)
+    u = partner[found].astype(np.int64)
+    node = np.where(u % 2 == 0, u >> 1, part.piece.n_leaves + (u >> 1))
+    return Pairs(asked.asker[found], number * STRIDE + node, value[found])
+
+
+def names_of(part: Part, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The names of nodes, which they keep wherever they go."""
+    return part.piece.names()[nodes]
+
+
+def give(part: Part, number: int, ids: NDArray[np.int64]) -> list[Twig]:
+    """Copies of the subtrees that are some atoms elsewhere."""
+    first, stop = part.piece.stretches()
+    return [
+        Twig(int(i), part.piece.subtree(int(u), int(first[u]), int(stop[u])))
+        for i, u in zip(ids, ids - number * STRIDE, strict=True)
+    ]
+
+
+def take(
+    part: Part | None,
+    number: int,
+    plan: Sequence[Piece],
+    is_new: Sequence[bool],
+    gifts: Sequence[Sequence[Twig]],
+    names: NDArray[np.int64],
+    scheme: Scheme,
+    aim: Aim,
+) -> Part:
+    """A part as planned, refined where that is new.
+
+    Parameters
+    ----------
+    part
+        As it was; None where there was none of this number.
+    plan
+        The subtrees that it shall have, above atoms of its own and of others.
+    is_new
+        Whether each of them is another than before, so that it is refined.
+    gifts
+        The atoms of others.
+    names
+        Of nodes that are due for other reasons.
+    """
+    pieces = {twig.id: twig.piece for twigs in gifts for twig in twigs}
+    if part is not None:
+        own = np.concatenate([_NO_NODES, *(above.ids for above in plan)])
+        pieces.update(give(part, number, own[own // STRIDE == number]))
+    joined = [join(above.children, [pieces[i] for i in above.ids.tolist()]) for above in plan]
+    piece = side_by_side(joined)
+    seams = np.concatenate([NO_NAMES, *(above.names() for above, new in zip(plan, is_new, strict=True) if new)])
+    edit = _Edit(piece, scheme, aim)
+    is_seam = np.zeros(piece.n_nodes, np.bool_)
+    is_seam[find_nodes(piece, seams)] = True
+    for subtree in range(len(plan)):
+        if is_new[subtree]:
+            nodes = edit.begin(subtree)
+            kernels.worklist.push_bottom_up(edit.live.work, edit.node[nodes[is_seam[nodes]]])
+            edit.end()
+    return edit.part(np.concatenate([seams, names]))
+
+
+def insert_into(
+    part: Part,
+    nodes: NDArray[np.int64],
+    points: NDArray[Any],
+    ids: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    scheme: Scheme,
+    aim: Aim,
+) -> Part:
+    """A part with more points, each in the subtree that has the given node of the part."""
+    assert scheme.vectors is not None
+    edit = _Edit(part.piece, scheme, aim, ids.size)
+    incoming = Incoming(points, coordinates=scheme.vectors.coordinates(points))
+    leaves = edit.live.add_leaves(incoming, np.ones(ids.size) if weights is None else weights, ids, _NO_LEAVES)
+    subtree = edit.subtree_of(nodes)
+    for i in np.unique(subtree).tolist():
+        edit.begin(i)
+        edit.live.insert(leaves[subtree == i])
+        edit.end()
+    return edit.part(part.piece.names()[part.due])
+
+
+def remove_from(part: Part, ids: NDArray[np.int64], scheme: Scheme, aim: Aim) -> Part:
+    """A part without the points of these insertion numbers, all of which it has."""
+    edit = _Edit(part.piece, scheme, aim)
+    rows = np.flatnonzero(np.isin(part.piece.ids, ids))
+    subtree = edit.subtree_of(rows)
+    for i in np.unique(subtree).tolist():
+        edit.begin(i)
+        leaves = (2 * rows[subtree == i]).astype(np.int32)
+        edit.live.detach(leaves)
+        edit.live.release(leaves)
+        edit.end()
+    return edit.part(part.piece.names()[part.due])
+
+
+def has_ids(part: Part, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of some insertion numbers a part has."""
+    return np.isin(ids, part.piece.ids)
+
+
+def scan(piece: Piece, scheme: Scheme, aim: Aim) -> tuple[int, int]:
+    """How many nodes below a root are above their parent, and at how many homogeneity is violated, by a full scan."""
+    live = inflate(piece, scheme, aim)
+    room = np.empty(max(len(piece.children), 1), np.int32)
+    inverted = kernels.scan.find_inversions(live.tree, live.tag, room)
+    return int(inverted), int(kernels.scan.find_violations(live.tree, live.tag, room))
+
+
+def find_nodes(piece: Piece, names: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The nodes that have one of some names, which need not be there. O(k log k)."""
+    if len(names) == 0 or piece.n_leaves == 0:
+        return np.empty(0, np.intp)
+    first, stop = piece.stretches()
+    by_id = np.argsort(piece.ids)
+    at = np.searchsorted(piece.ids, names[:, 0], sorter=by_id)
+    leaf = by_id[np.minimum(at, by_id.size - 1)]  # a node begins with its oldest point
+    here = piece.ids[leaf] == names[:, 0]
+    stride = piece.n_leaves + 1
+    wanted = leaf[here] * stride + names[here, 1]
+    return np.flatnonzero(np.isin(first * stride + stop - first, wanted))
+
+
+class _Edit:
+    """A part in the making: a piece that is inflated, and edited one subtree after the other."""
+
+    def __init__(self, piece: Piece, scheme: Scheme, aim: Aim, n_more: int = 0) -> None:
+        self.live = inflate(piece, scheme, aim, n_more)
+        self.live.search.state[STOP_AT] = UNLIMITED
+        #: The live node of each node of the piece.
+        self.node = live_nodes(piece, np.arange(piece.n_nodes)).astype(np.int32)
+        self._first, self._stop = piece.stretches()
+        self._roots = piece.roots()
+        self._live_roots = self.node[self._roots].copy()
+        self._n_leaves = piece.n_leaves
+        self._before = self._look()
+
+    def subtree_of(self, nodes: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Which subtree some nodes are in."""
+        return np.searchsorted(self._stop[self._roots], self._first[nodes], side="right")
+
+    def begin(self, subtree: int) -> NDArray[np.int64]:
+        """Make a subtree the tree that is edited; return its nodes, children first."""
+        self._subtree, root = subtree, int(self._roots[subtree])
+        self.live.tree.state[ROOT] = self._live_roots[subtree]
+        n = int(self._stop[root] - self._first[root])
+        leaves = np.arange(self._first[root], self._stop[root])
+        return np.concatenate([leaves, np.arange(root - n + 2, root + 1)]) if n > 1 else leaves
+
+    def end(self) -> None:
+        """Refine what is pending or due in it."""
+        live = self.live
+        while live.n_pending or live.n_due:
+            kernels.stabilise.stabilise(live.tree, live.work, live.search, live.tag, UNLIMITED, UNLIMITED)
+        self._live_roots[self._subtree] = live.root
+
+    def part(self, names: NDArray[np.int64]) -> Part:
+        """The part that has come of it. Due are the nodes that have changed, and those of some names."""
+        live = self.live
+        piece, order = deflate(live)
+        height, size, above = self._look()
+        was_height, was_size, was_above = self._before
+        old = order[order < was_height.size]
+        due = np.ones(height.size, np.bool_)
+        due[old] = (height[old] != was_height[old]) | (size[old] != was_size[old]) | (above[old] != was_above[old])
+        is_due = due[order]
+        is_due[find_nodes(piece, names)] = True
+        subtree_at = {int(root): i for i, root in enumerate(self._live_roots) if root != NULL}
+        origin = np.array([subtree_at[int(root)] for root in order[piece.roots()]], np.int64)
+        return Part(piece, is_due, origin, live.n_moves, live.n_grafts)
+
+    def _look(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Height and size of each live node, and the height of its parent."""
+        tree, used = self.live.tree, self.live.n_used
+        parent = tree.parent[:used]
+        above = np.where(parent >= 0, tree.height[np.maximum(parent, 0)], np.inf)
+        return tree.height[:used].copy(), tree.size[:used].copy(), above
+
+
+def _is_upper(piece: Piece) -> NDArray[np.bool_]:
+    """Which unions the crown of a piece opens: each root, and the largest below."""
+    n_points = piece.names()[piece.n_leaves :, 1]
+    is_open = n_points * SHARE_OPEN > piece.n_leaves
+    if np.count_nonzero(is_open) > MOST_OPEN:
+        # Of equal ones the later, which may be above the other.
+        order = np.lexsort([-np.arange(n_points.size), -n_points])
+        is_open[order[MOST_OPEN:]] = False
+    roots = piece.roots() - piece.n_leaves
+    is_open[roots[roots >= 0]] = True
+    return is_open
+
+
+def _questions_of(live: MeanLiveTree, u: NDArray[np.int64], asker: NDArray[np.int64]) -> Questions:
+    """What some live nodes would ask, wherever they do."""
+    tree, limit = live.tree, np.empty(u.size)
+    kernels.borders.find_limits(tree, live.tag, u, limit)
+    return Questions(asker, np.full(u.size, NULL), tree.size[u], tree.mean[u], tree.variance[u], tree.height[u], limit)
+
+
+#: Guests that descend through a tree before the next ones take their places.
+_GUESTS = 8_192
+
+
+def _with_room_for_guests(piece: Piece, scheme: Scheme, aim: Aim) -> tuple[MeanLiveTree, NDArray[np.int32]]:
+    """A live tree of a piece, and leaves that hang nowhere."""
+    live = inflate(piece, scheme, aim, _GUESTS)
+    return live, (2 * (piece.n_leaves + np.arange(_GUESTS))).astype(np.int32)
+
+
+def _descend(
+    live: MeanLiveTree,
+    guests: NDArray[np.int32],
+    asked: Questions,
+    starts: NDArray[np.int64],
+    owner: NDArray[np.int64] | None = None,
+    own: int = NULL,
+) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int32]]:
+    """Let each node that asks descend from its start: its partner, or NULL, ζ, and the atoms where to ask on.
+
+    Atoms are those of an `owner`, by row, other than `own`.
+    """
+    tree, n = live.tree, asked.asker.size
+    n_doors = 0 if owner is None else live.search.front.shape[1]
+    partner, value, doors = np.empty(n, np.int32), np.empty(n), np.full((n, n_doors), NULL, np.int32)
+    for begin in range(0, n, guests.size):
+        some = slice(begin, min(begin + guests.size, n))
+        a = guests[: some.stop - begin]
+        p = a + 1
+        tree.size[a], tree.mean[a], tree.variance[a] = asked.size[some], asked.mean[some], asked.variance[some]
+        tree.height[a], tree.height[p] = asked.height[some], asked.limit[some]
+        # A guest is its own sibling: what rounding may have done to its parent is in the limit already.
+        tree.parent[a], tree.left[p], tree.right[p], tree.parent[p] = p, a, a, NULL
+        kernels.borders.find_partners(tree, live.search, live.tag, a, starts[some], partner[some], value[some])
+        if owner is not None:
+            kernels.borders.choose_doors(tree, live.search, live.tag, a, owner, own, doors[some])
+    return partner, value, doors
+
+
+def _asked(asking: Questions, own: int, upper: Piece, lightest: float, scheme: Scheme, aim: Aim) -> Asked:
+    """Let nodes descend through the upper tree, and write down what they ask of each part."""
+    live, guests = _with_room_for_guests(upper, scheme, aim)
+    live.search.bound[LIGHTEST] = lightest
+    owner = np.append(upper.ids // STRIDE, np.full(_GUESTS, own))
+    starts = np.full(asking.asker.size, live.root, np.int64)
+    partner, value, doors = _descend(live, guests, asking, starts, owner, own)
+    seen = np.flatnonzero(partner != NULL)
+    pairs = Pairs(asking.asker[seen], np.full(seen.size, NULL), value[seen])
+    row, column = np.nonzero(doors != NULL)
+    atom = upper.ids[doors[row, column] >> 1]
+    questions = asking.at(row)._replace(atom=atom)
+    to = atom // STRIDE
+    return Asked({int(number): questions.at(to == number) for number in np.unique(to)}, pairs)

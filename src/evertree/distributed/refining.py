@@ -1,0 +1,363 @@
+"""`Forest`: the parts of a tree and what is above them, refined across the borders in rounds.
+
+In each round the parts show their upper nodes; nodes that may be in a blocking pair with one elsewhere ask there; what
+was found is laid open, and all upper nodes are refined together as one treelet; its subtrees are put back into parts,
+and these refine their seams. Nothing depends on which task ends first: what comes from parts is put in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.columns import NULL
+from evertree.distributed import parts as tasks
+from evertree.distributed.parts import NO_NAMES, STRIDE, Crown, Pairs
+from evertree.distributed.pieces import Piece, inflate, join, live_nodes
+from evertree.distributed.runner import Runner
+from evertree.distributed.settling import Top, settle
+from evertree.scheme import Scheme
+from evertree.tree import Aim
+
+#: Rounds before the guard ends refinement.
+MOST_ROUNDS = 30
+
+#: Blocking pairs that are laid open in one round, as a share of the points of a part, so that they fit into one task.
+SHARE_OF_PAIRS = 0.25
+FEWEST_PAIRS = 1_000
+
+
+@dataclass
+class Progress:
+    """What rounds have done so far.
+
+    Attributes
+    ----------
+    rounds, moves, grafts : int
+        Those of building the parts are counted too.
+    n_asked : int
+        Questions in the last round.
+    n_pairs : int
+        Blocking pairs found across borders in the last round.
+    n_changed : int
+        Parts that changed in the last round.
+    stopped_by : str or None
+        ``"stable"``, or ``"rounds"`` where the guard ended it; None while it goes on.
+    """
+
+    rounds: int = 0
+    moves: int = 0
+    grafts: int = 0
+    n_asked: int = 0
+    n_pairs: int = 0
+    n_changed: int = 0
+    stopped_by: str | None = None
+
+
+class _Known(NamedTuple):
+    """A node above the parts as it was when it last asked."""
+
+    birth: int
+    n_points: int
+    height: float
+    limit: float
+
+
+class Forest:
+    """The parts of a tree, by number, the tree above their subtrees, and how they are refined.
+
+    Attributes
+    ----------
+    handles : dict
+        The handle of each `Part`, none of which is empty.
+    top : Top
+    """
+
+    def __init__(self, handles: Mapping[int, Any], top: Top, scheme: Scheme, aim: Aim, part_size: int) -> None:
+        self.handles = dict(sorted(handles.items()))
+        self.top = top
+        self.scheme, self.aim, self.part_size = scheme, aim, part_size
+        self._crowns: dict[int, Crown] = {}
+        #: Parts whose nodes that are due have not asked yet.
+        self._is_due = set(self.handles)
+        #: Names of further nodes that are to ask again, wherever they are now.
+        self._names = NO_NAMES
+        self._known: set[_Known] = set()
+
+    @classmethod
+    def joined(
+        cls,
+        runner: Runner,
+        handles: Mapping[int, Any],
+        part_of: NDArray[np.int64],
+        children: NDArray[np.int32],
+        scheme: Scheme,
+        aim: Aim,
+        part_size: int,
+    ) -> Forest:
+        """A tree of new parts, not refined.
+
+        Parameters
+        ----------
+        handles
+            Of parts. The `Part.origin` of each says which of its groups, counted in the part, its subtrees are.
+        part_of
+            The part of each group, ascending; some groups, and parts, may have come out empty.
+        children
+            The tree above all groups, in postorder: group g is g, and union j is n_groups + j.
+        """
+        place = np.arange(part_of.size) - np.searchsorted(part_of, part_of)
+        forest = cls(handles, Top(part_of * STRIDE + place, children), scheme, aim, part_size)
+        forest.edited(runner, handles)
+        return forest
+
+    def edited(self, runner: Runner, handles: Mapping[int, Any]) -> None:
+        """Parts have been edited; subtrees of theirs may have vanished. Call `refine` next.
+
+        Parameters
+        ----------
+        handles
+            Of the parts that `insert_into`, `remove_from` or `in_one` made of the old ones, by number.
+        """
+        self.handles.update(handles)
+        for number in handles:
+            self._crowns.pop(number, None)
+        self._is_due.update(handles)
+        self._look(runner)
+        place = {
+            number * STRIDE + int(was): number * STRIDE + i
+            for number in handles
+            for i, was in enumerate(self._crowns[number].origin)
+        }
+        is_edited = np.isin(self.top.ids // STRIDE, list(handles))
+        gone = is_edited & ~np.isin(self.top.ids, list(place))
+        self.top = self.top.without(gone)
+        self.top = self.top._replace(ids=np.array([place.get(i, i) for i in self.top.ids.tolist()], np.int64))
+        for number in [number for number in handles if self._crowns[number].piece.n_leaves == 0]:
+            self._forget(number)
+
+    def upper(self, runner: Runner) -> Piece:
+        """The tree above, with the crown of each part."""
+        self._look(runner)
+        return self._upper(self._crowns)[0]
+
+    def n_points(self, runner: Runner) -> int:
+        """How many points there are."""
+        self._look(runner)
+        return sum(crown.piece.n_points for crown in self._crowns.values())
+
+    def scan(self, runner: Runner) -> tuple[int, int]:
+        """How many nodes are above their parent, and at how many homogeneity is violated, by a full scan."""
+        if not self.handles:
+            return 0, 0
+        found = [runner.submit("scan", _scan_part, handle, self.scheme, self.aim) for handle in self.handles.values()]
+        found.append(runner.submit("scan", tasks.scan, self.upper(runner), self.scheme, self.aim))
+        inverted, violated = np.sum(runner.gather(found), axis=0)
+        return int(inverted), int(violated)
+
+    def refine(self, runner: Runner, progress: Callable[[Progress], object] | None = None) -> Progress:
+        """Refine until a round changes nothing. `progress` is called after each round."""
+        done = Progress()
+        self._look(runner)
+        for crown in [self._crowns[number] for number in self._is_due & set(self._crowns)]:
+            done.moves, done.grafts = done.moves + crown.moves, done.grafts + crown.grafts
+        while done.stopped_by is None:
+            if done.rounds == MOST_ROUNDS:
+                done.stopped_by = "rounds"
+            elif not self._round(runner, done):
+                done.stopped_by = "stable"
+            if progress is not None:
+                progress(done)
+        return done
+
+    def _round(self, runner: Runner, done: Progress) -> bool:
+        """One round; return whether it changed anything, or has to be made again for other reasons."""
+        if not self.handles:
+            return False
+        self._look(runner)
+        pairs, is_all = self._find_pairs(runner, done)
+        crowns = self._expose(runner, pairs)
+        treelet, _ = self._upper(crowns)
+        (settled,) = runner.gather([runner.submit("treelet", settle, treelet, self.part_size, self.scheme, self.aim)])
+        done.rounds += 1
+        done.moves, done.grafts = done.moves + settled.moves, done.grafts + settled.grafts
+        self.top = settled.top
+        changed = self._put_back(runner, crowns, settled.plans)
+        done.n_changed = len(changed)
+        self._look(runner)
+        for number in changed & set(self._crowns):
+            crown = self._crowns[number]
+            done.moves, done.grafts = done.moves + crown.moves, done.grafts + crown.grafts
+        return bool(changed) or settled.moves + settled.grafts > 0 or not is_all
+
+    def _look(self, runner: Runner) -> None:
+        """Fetch the crowns of parts that have changed."""
+        numbers = [number for number in self.handles if number not in self._crowns]
+        handles = [
+            runner.submit("crown", tasks.crown, self.handles[number], number, None, self.scheme, self.aim)
+            for number in numbers
+        ]
+        self._crowns.update(zip(numbers, runner.gather(handles), strict=True))
+
+    def _forget(self, number: int) -> None:
+        del self.handles[number], self._crowns[number]
+        self._is_due.discard(number)
+
+    def _upper(self, crowns: Mapping[int, Crown]) -> tuple[Piece, NDArray[np.int64]]:
+        """The tree above with crowns for its leaves; and its nodes that are in no part, or the root of a subtree."""
+        subtrees = {number: crown.subtrees for number, crown in crowns.items()}
+        pieces = [subtrees[i // STRIDE][i % STRIDE] for i in self.top.ids.tolist()]
+        upper = join(self.top.children, pieces)
+        ends = np.cumsum([piece.n_leaves for piece in pieces])
+        first, stop = upper.stretches()
+        is_above = np.isin(first, ends - [piece.n_leaves for piece in pieces]) & np.isin(stop, ends)
+        # Below a root, the first leaves of a subtree may be all of another node, but not up to its end.
+        return upper, np.flatnonzero(is_above)
+
+    def _find_pairs(self, runner: Runner, done: Progress) -> tuple[Pairs, bool]:
+        """Blocking pairs across borders, one for each node that asked; and whether these are all that were found."""
+        upper, above = self._upper(self._crowns)
+        lightest = min(crown.lightest for crown in self._crowns.values())
+        shared = runner.submit("upper", _keep, upper)
+        scheme, aim = self.scheme, self.aim
+        asked = [
+            runner.submit(
+                "ask", tasks.ask, handle, number, shared, lightest, number in self._is_due, self._names, scheme, aim
+            )
+            for number, handle in self.handles.items()
+            if len(self._names) or (number in self._is_due and self._crowns[number].n_due)
+        ]
+        nodes = self._changed_above(upper, above)
+        if nodes.size:
+            asked.append(runner.submit("ask", tasks.ask_above, shared, nodes, lightest, scheme, aim))
+        found = runner.gather([runner.submit("count", tasks.counts_and_pairs, handle) for handle in asked])
+        done.n_asked = sum(sum(counts.values()) for counts, _ in found)
+        answers = []
+        for number in sorted({number for counts, _ in found for number in counts}):
+            questions = [
+                runner.submit("pick", tasks.questions_to, handle, number)
+                for handle, (counts, _) in zip(asked, found, strict=True)
+                if number in counts
+            ]
+            answers.append(runner.submit("answer", tasks.answer, self.handles[number], number, questions, scheme, aim))
+        pairs = _best_of([pairs for _, pairs in found] + runner.gather(answers))
+        done.n_pairs = pairs.asker.size
+        most = max(FEWEST_PAIRS, int(SHARE_OF_PAIRS * self.part_size))
+        chosen, rest = pairs, pairs.asker[:0]
+        if pairs.asker.size > most:
+            order = np.argsort(pairs.value, kind="stable")
+            chosen = Pairs(*(column[order[:most]] for column in pairs))
+            rest = pairs.asker[order[most:]]
+        self._is_due.clear()
+        self._names = self._names_of(runner, rest[rest >= 0])
+        return chosen, rest.size == 0
+
+    def _names_of(self, runner: Runner, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        by_part = _by_part(ids)
+        named = [
+            runner.submit("names", tasks.names_of, self.handles[number], nodes) for number, nodes in by_part.items()
+        ]
+        return np.concatenate([NO_NAMES, *runner.gather(named)])
+
+    def _changed_above(self, upper: Piece, above: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which of the nodes above the parts are others than when they last asked, the root aside."""
+        live = inflate(upper, self.scheme, self.aim)
+        u, names = live_nodes(upper, above), upper.names()[above]
+        parent = live.tree.parent[u]
+        known = [
+            _Known(birth, n_points, height, limit)
+            for (birth, n_points), height, limit in zip(
+                names.tolist(), live.tree.height[u].tolist(), live.tree.height[parent].tolist(), strict=True
+            )
+        ]
+        changed = [k for k in range(above.size) if parent[k] != NULL and known[k] not in self._known]
+        self._known = set(known)
+        return above[changed]
+
+    def _expose(self, runner: Runner, pairs: Pairs) -> dict[int, Crown]:
+        """The crowns, in which the nodes of pairs are laid open."""
+        nodes = np.concatenate([pairs.asker, pairs.partner])
+        by_part = _by_part(np.unique(nodes[nodes >= 0]))
+        handles = [
+            runner.submit("crown", tasks.crown, self.handles[number], number, some, self.scheme, self.aim)
+            for number, some in by_part.items()
+        ]
+        return {**self._crowns, **dict(zip(by_part, runner.gather(handles), strict=True))}
+
+    def _put_back(self, runner: Runner, crowns: Mapping[int, Crown], plans: Mapping[int, list[Piece]]) -> set[int]:
+        """Give the parts what was planned for them; return the numbers of those that are others than before."""
+        old = {number: crown.subtrees for number, crown in crowns.items()}
+        changed = {
+            number
+            for number in {*plans, *old}
+            if len(plans.get(number, ())) != len(old.get(number, ()))
+            or not all(map(_is_same, plans[number], old[number]))
+        }
+        handles = {}
+        for number in sorted(changed & set(plans)):
+            plan = plans[number]
+            ids = np.unique(np.concatenate([piece.ids for piece in plan]))
+            gifts = [
+                runner.submit("give", tasks.give, self.handles[giver], giver, giver * STRIDE + some)
+                for giver, some in _by_part(ids).items()
+                if giver != number
+            ]
+            before = {_key(piece): piece for piece in old.get(number, ())}
+            is_new = [_key(piece) not in before or not _is_same(piece, before[_key(piece)]) for piece in plan]
+            handles[number] = runner.submit(
+                "take",
+                tasks.take,
+                self.handles.get(number),
+                number,
+                plan,
+                is_new,
+                gifts,
+                self._names,
+                self.scheme,
+                self.aim,
+            )
+        self.handles = dict(sorted({**self.handles, **handles}.items()))
+        for number in changed:
+            self._crowns.pop(number, None)
+            if number in plans:
+                self._is_due.add(number)
+            else:
+                del self.handles[number]
+        return changed
+
+
+def _keep(value: Any) -> Any:
+    return value
+
+
+def _scan_part(part: tasks.Part, scheme: Scheme, aim: Aim) -> tuple[int, int]:
+    return tasks.scan(part.piece, scheme, aim)
+
+
+def _key(piece: Piece) -> tuple[int, int]:
+    return int(piece.birth[0]), piece.n_points
+
+
+def _is_same(one: Piece, other: Piece) -> bool:
+    """Whether two pieces have the same shape over the same atoms."""
+    return np.array_equal(one.ids, other.ids) and np.array_equal(one.children, other.children)
+
+
+def _by_part(ids: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+    """The nodes of some ids, by the number of their part."""
+    number = ids // STRIDE
+    return {int(some): ids[number == some] % STRIDE for some in np.unique(number)}
+
+
+def _best_of(found: list[Pairs]) -> Pairs:
+    """Of the pairs of each node that asked, the one with the smallest ζ; of equal ones that with the first partner."""
+    if not found:
+        return Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    pairs = Pairs(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+    order = np.lexsort([pairs.partner, pairs.value, pairs.asker])
+    _, first = np.unique(pairs.asker[order], return_index=True)
+    return Pairs(*(column[order[first]] for column in pairs))
