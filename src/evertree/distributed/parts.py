@@ -13,7 +13,7 @@ from evertree.columns import LIGHTEST, NULL, ROOT, STOP_AT, UNLIMITED
 from evertree.distributed.pieces import Piece, deflate, inflate, join, live_nodes, side_by_side, split
 from evertree.scheme import Scheme
 from evertree.tree import Aim, Incoming, MeanLiveTree
-from evertree.tree.by_means import REORDER_SHARE
+from evertree.tree.by_means import REORDER_SHARE, plain
 
 #: The id of an atom is the number of its part times this, plus its node there.
 STRIDE = 1 << 40
@@ -88,6 +88,10 @@ class Pairs(NamedTuple):
     partner: NDArray[np.int64]  # (p,) where it lives, as an atom has it; NULL where it can be seen from outside
     value: NDArray[np.float64]  # (p,) ζ between the two
 
+    def at(self, some: Any) -> Pairs:
+        """Some of them."""
+        return Pairs(self.asker[some], self.partner[some], self.value[some])
+
 
 class Asked(NamedTuple):
     """The questions of a part to others, by the part that they go to, and the pairs that it saw by itself."""
@@ -114,7 +118,7 @@ def build(
     live = MeanLiveTree(scheme, aim, points.shape[1], points.dtype)
     live.reserve(ids.size)
     incoming = Incoming(points, coordinates=scheme.vectors.coordinates(points))
-    leaves = live.add_leaves(incoming, np.ones(ids.size) if weights is None else weights, ids, _NO_LEAVES)
+    leaves = live.add_leaves(incoming, np.ones(ids.size) if weights is None else weights, plain(ids), _NO_LEAVES)
     for start in range(0, leaves.size, _AT_ONCE):
         live.insert(leaves[start : start + _AT_ONCE])
         place = live.reorder(REORDER_SHARE)
@@ -152,7 +156,7 @@ def crown(part: Part, number: int, nodes: NDArray[np.int64] | None, scheme: Sche
     if nodes is not None:
         is_wanted = np.zeros(piece.n_nodes, np.bool_)
         is_wanted[nodes] = True
-        kernels.borders.open_paths(piece.children, piece.n_leaves, is_wanted, is_open)
+        kernels.borders.open_paths(plain(piece.children), piece.n_leaves, is_wanted, is_open)
     upper = split(piece, inflate(piece, scheme, aim), is_open, number * STRIDE)
     lightest = float(piece.size.min(initial=np.inf))
     return Crown(upper, part.origin, int(np.count_nonzero(part.due)), lightest, part.moves, part.grafts)
@@ -289,7 +293,7 @@ def insert_into(
     assert scheme.vectors is not None
     edit = _Edit(part.piece, scheme, aim, ids.size)
     incoming = Incoming(points, coordinates=scheme.vectors.coordinates(points))
-    leaves = edit.live.add_leaves(incoming, np.ones(ids.size) if weights is None else weights, ids, _NO_LEAVES)
+    leaves = edit.live.add_leaves(incoming, np.ones(ids.size) if weights is None else weights, plain(ids), _NO_LEAVES)
     subtree = edit.subtree_of(nodes)
     for i in np.unique(subtree).tolist():
         edit.begin(i)

@@ -12,6 +12,7 @@ from evertree import kernels
 from evertree.columns import FRESH, INNER_TOP, LEAF_TOP, N_POINTS, NULL, ROOT
 from evertree.scheme import Scheme
 from evertree.tree import Aim, Incoming, MeanLiveTree
+from evertree.tree.by_means import plain
 
 
 class Atoms(NamedTuple):
@@ -184,7 +185,7 @@ def inflate(piece: Piece, scheme: Scheme, aim: Aim, n_more: int = 0) -> MeanLive
     live.reserve(k + n_more)
     tree = live.tree
     incoming = Incoming(piece.mean if piece.points is None else piece.points, piece.mean)
-    leaves = live.add_leaves(incoming, piece.size, piece.birth, np.empty(0, np.int32))
+    leaves = live.add_leaves(incoming, piece.size, plain(piece.birth), np.empty(0, np.int32))
     live.search.fresh[:] = 0
     live.search.state[FRESH] = 0
     if piece.atoms is not None:
@@ -231,7 +232,7 @@ def deflate(live: MeanLiveTree, origin: Piece | None = None) -> tuple[Piece, NDA
 def _stretches(children: NDArray[np.int32], n_leaves: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     n_nodes = n_leaves + len(children)
     first, stop = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
-    kernels.borders.find_stretches(children, n_leaves, first, stop)
+    kernels.borders.find_stretches(plain(children), n_leaves, first, stop)
     return first, stop
 
 

@@ -7,7 +7,7 @@ and these refine their seams. Nothing depends on which task ends first: what com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -145,6 +145,11 @@ class Forest:
         self._look(runner)
         return self._upper(self._crowns)[0]
 
+    def whole(self, runner: Runner) -> Piece:
+        """All of the tree in one piece, which must fit into the memory of one machine. There must be a point."""
+        parts = zip(self.handles, runner.gather(list(self.handles.values())), strict=True)
+        return self._joined({number: tasks.subtrees(part.piece) for number, part in parts})
+
     def n_points(self, runner: Runner) -> int:
         """How many points there are."""
         self._look(runner)
@@ -210,13 +215,15 @@ class Forest:
     def _upper(self, crowns: Mapping[int, Crown]) -> tuple[Piece, NDArray[np.int64]]:
         """The tree above with crowns for its leaves; and its nodes that are in no part, or the root of a subtree."""
         subtrees = {number: crown.subtrees for number, crown in crowns.items()}
-        pieces = [subtrees[i // STRIDE][i % STRIDE] for i in self.top.ids.tolist()]
-        upper = join(self.top.children, pieces)
-        ends = np.cumsum([piece.n_leaves for piece in pieces])
+        upper = self._joined(subtrees)
+        n_leaves = np.array([subtrees[i // STRIDE][i % STRIDE].n_leaves for i in self.top.ids.tolist()])
+        ends = np.cumsum(n_leaves)
         first, stop = upper.stretches()
-        is_above = np.isin(first, ends - [piece.n_leaves for piece in pieces]) & np.isin(stop, ends)
-        # Below a root, the first leaves of a subtree may be all of another node, but not up to its end.
-        return upper, np.flatnonzero(is_above)
+        return upper, np.flatnonzero(np.isin(first, ends - n_leaves) & np.isin(stop, ends))
+
+    def _joined(self, subtrees: Mapping[int, Sequence[Piece]]) -> Piece:
+        """The tree above, with subtrees of each part for its leaves."""
+        return join(self.top.children, [subtrees[i // STRIDE][i % STRIDE] for i in self.top.ids.tolist()])
 
     def _find_pairs(self, runner: Runner, done: Progress) -> tuple[Pairs, bool]:
         """Blocking pairs across borders, one for each node that asked; and whether these are all that were found."""
@@ -250,7 +257,7 @@ class Forest:
         chosen, rest = pairs, pairs.asker[:0]
         if pairs.asker.size > most:
             order = np.argsort(pairs.value, kind="stable")
-            chosen = Pairs(*(column[order[:most]] for column in pairs))
+            chosen = pairs.at(order[:most])
             rest = pairs.asker[order[most:]]
         self._is_due.clear()
         self._names = self._names_of(runner, rest[rest >= 0])
@@ -360,4 +367,4 @@ def _best_of(found: list[Pairs]) -> Pairs:
     pairs = Pairs(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
     order = np.lexsort([pairs.partner, pairs.value, pairs.asker])
     _, first = np.unique(pairs.asker[order], return_index=True)
-    return Pairs(*(column[order[first]] for column in pairs))
+    return pairs.at(order[first])

@@ -29,7 +29,7 @@ class Top(NamedTuple):
         number: list[int | None] = [None] * k
         for i, leaf in enumerate(stays.tolist()):
             number[leaf] = i
-        children = []
+        children: list[tuple[int, int]] = []
         for left, right in self.children.tolist():
             a, b = number[left], number[right]
             if a is None or b is None:
@@ -103,7 +103,7 @@ def _share_out(pieces: list[Piece], part_size: int) -> list[int]:
 
     for i in sorted(range(len(pieces)), key=turn):
         n_points, share = pieces[i].n_points, shares[i]
-        by_share = sorted(share, key=lambda part: (-share[part], part))  # noqa: B023  used at once
+        by_share = sorted(share, key=lambda part: (-share[part], part))
         by_room = sorted(load, key=lambda part: (load[part], part))
         for part in [*by_share, *by_room[:1], max(load) + 1]:
             filled = load.get(part, 0)
