@@ -12,7 +12,7 @@ from evertree.extras import require
 
 if TYPE_CHECKING:
     from evertree.distributed.clustering import cluster as cluster
-    from evertree.distributed.files import load as load
+    from evertree.distributed.clustering import load as load
     from evertree.distributed.hierarchy import DistributedHierarchy as DistributedHierarchy
     from evertree.distributed.progress import Progress as Progress
     from evertree.distributed.report import DistributedReport as DistributedReport
@@ -22,7 +22,7 @@ _LAZY = {
     "DistributedReport": "report",
     "Progress": "progress",
     "cluster": "clustering",
-    "load": "files",
+    "load": "clustering",
 }
 
 __all__ = ["DistributedHierarchy", "DistributedReport", "Progress", "cluster", "load"]

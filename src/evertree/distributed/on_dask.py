@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from distributed import as_completed
@@ -38,7 +38,6 @@ class OnDask:
         self.teller = teller or Teller(None)
         self._token = uuid.uuid4().hex[:8]
         self._numbers = itertools.count()
-        self._moved_before = self._moved()
 
     def submit(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
         """Start a task. The name is what the dashboard shows; arguments may be handles, or lists of these."""
@@ -52,21 +51,31 @@ class OnDask:
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
         """The results of tasks, when all of them are done."""
+        if self.teller.callback is not None:
+            self.wait(handles)
+        return self.client.gather(list(handles))
+
+    def wait(self, handles: Iterable[Any]) -> None:
+        """Wait until all of some tasks are done. Their results stay where they are."""
         futures = list(handles)
-        if self.teller.callback is not None and futures:
-            step = str(futures[0].key).partition("-")[0]
-            for done, _ in enumerate(as_completed(futures), start=1):
-                self.teller.tell(step, done, len(futures))
-        return self.client.gather(futures)
+        for done, future in enumerate(as_completed(futures), start=1):
+            self.teller.tell(_name_of(future), done, len(futures))
+
+    def in_turn(self, handles: Sequence[Any]) -> Iterator[Any]:
+        """The results of tasks one after the other, each when it is done."""
+        for done, future in enumerate(handles, start=1):
+            yield future.result()
+            self.teller.tell(_name_of(future), done, len(handles))
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes that workers have sent since the beginning, as far as those know that are still there."""
-        return max(self._moved() - self._moved_before, 0)
-
-    def _moved(self) -> int:
+        """Bytes that workers have ever sent, as far as those know that are still there."""
         counts = self.client.run(_bytes_sent, on_error="ignore")
         return sum(count for count in counts.values() if count)
+
+
+def _name_of(future: Any) -> str:
+    return str(future.key).partition("-")[0]
 
 
 def _bytes_sent(dask_worker: Any) -> int:

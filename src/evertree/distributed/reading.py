@@ -6,9 +6,10 @@ and the driver raises that of the first such chunk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -47,14 +48,31 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunks:
-    """Checked chunks: handles of `Chunk`, and the number of the first row of each."""
+    """Checked chunks: handles of `Chunk`, and the insertion number of the first point of each."""
 
     handles: list[Any]
     first: list[int]
-    n_rows: int
+    lengths: list[int]
     n_columns: int
     dtype: np.dtype[Any]
     largest: float
+
+    @property
+    def n_rows(self) -> int:
+        """How many points there are in all."""
+        return sum(self.lengths)
+
+    def batches(self, n_there: int, least: int) -> Iterator[Chunks]:
+        """The chunks in turn, as many at a time as at most double what is there, or have `least` points together."""
+        begin = 0
+        while begin < len(self.handles):
+            most, end = max(n_there, least), begin + 1
+            while end < len(self.handles) and sum(self.lengths[begin : end + 1]) <= most:
+                end += 1
+            some = slice(begin, end)
+            yield replace(self, handles=self.handles[some], first=self.first[some], lengths=self.lengths[some])
+            n_there += sum(self.lengths[some])
+            begin = end
 
 
 @dataclass(frozen=True)
@@ -68,9 +86,14 @@ class _Source:
 
 
 def read(
-    runner: OnDask, X: Any, scheme: Scheme, part_size: int, like: tuple[int, np.dtype[Any]] | None = None
+    runner: OnDask,
+    X: Any,
+    scheme: Scheme,
+    part_size: int,
+    like: tuple[int, np.dtype[Any]] | None = None,
+    first_id: int = 0,
 ) -> Chunks:
-    """Chunks of `X`, of which all have been checked.
+    """Chunks of `X`, of which all have been checked. The first point has the insertion number `first_id`.
 
     Where a tree has points already, `like` are their number of columns and their type.
     """
@@ -82,15 +105,15 @@ def read(
     # Nobody but its task holds what a chunk is made from, so that it goes when that is done.
     handles = [runner.submit("read", check, raw, 0) for raw in source.start(range(source.n_chunks))]
     facts = runner.gather([runner.submit("facts", attrgetter("facts"), handle) for handle in handles])
-    first = np.concatenate([[0], np.cumsum([fact.n_rows for fact in facts], dtype=np.int64)])
+    lengths = [fact.n_rows for fact in facts]
+    first = [0, *accumulate(lengths)]
     for k, fact in enumerate(facts):
         if fact.error is not None:  # once more, now that the numbers of its rows are known
             (raw,) = source.start([k])
-            (again,) = runner.gather([runner.submit("facts", _facts_of, check, raw, int(first[k]))])
+            (again,) = runner.gather([runner.submit("facts", _facts_of, check, raw, first[k])])
             raise again.error
-    return Chunks(
-        handles, first[:-1].tolist(), int(first[-1]), n_columns, dtype, max((fact.largest for fact in facts), default=0)
-    )
+    largest = max((fact.largest for fact in facts), default=0.0)
+    return Chunks(handles, [first_id + row for row in first[:-1]], lengths, n_columns, dtype, largest)
 
 
 def read_chunk(scheme: Scheme, n_columns: int, dtype: np.dtype[Any], X: Any, first_row: int) -> Chunk:
