@@ -106,7 +106,7 @@ def assert_valid(forest: Forest, runner, x, weights=None, ids=None) -> None:
     invariants.check_shape(live)
     invariants.check_points(live)
     invariants.check_statistics(live)
-    scanned = tasks.scan(whole, forest.scheme, forest.aim)
+    scanned = tasks.scan(whole, None, forest.scheme, forest.aim)
     assert scanned == forest.scan(runner)
     assert scanned[0] == 0, "not monotone"
     if forest.scheme.linkage.strongly_reducible:
@@ -140,12 +140,13 @@ def test_points_are_kept_as_they_were_given(metric):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=["ward", "average"])
-@pytest.mark.parametrize("seed", range(4))
-def test_with_a_wide_search_it_is_the_batch_tree(scheme, seed):
+@pytest.mark.parametrize("width", [128, None])
+@pytest.mark.parametrize("seed", range(3))
+def test_with_an_exhaustive_search_it_is_the_batch_tree(scheme, width, seed):
     """Descents that keep everything miss no blocking pair, and a stable tree is a batch tree."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(60, 2)) + 4 * rng.integers(0, 3, size=(60, 1))
-    aim = Aim("stable", 128)
+    aim = Aim("stable", width)
     forest, runner = planted(x, rng.integers(0, 4, 60), scheme, aim)
     assert forest.refine(runner).stopped_by == "stable"
     live = inflate(forest.whole(runner), scheme, aim)

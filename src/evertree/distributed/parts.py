@@ -149,10 +149,13 @@ def subtrees(piece: Piece) -> list[Piece]:
     return [piece.subtree(int(root), int(first[root]), int(stop[root])) for root in piece.roots()]
 
 
-def crown(part: Part, number: int, nodes: NDArray[np.int64] | None, scheme: Scheme, aim: Aim) -> Crown:
-    """The upper nodes of a part that has this number, and the paths to some `nodes`, which become atoms."""
+def crown(part: Part, number: int, nodes: NDArray[np.int64] | None, part_size: int, scheme: Scheme, aim: Aim) -> Crown:
+    """The upper nodes of a part that has this number, and the paths to some `nodes`, which become atoms.
+
+    No atom has more than `part_size` points.
+    """
     piece = part.piece
-    is_open = _is_upper(piece)
+    is_open = _is_upper(piece) | (piece.names()[piece.n_leaves :, 1] > part_size)
     if nodes is not None:
         is_wanted = np.zeros(piece.n_nodes, np.bool_)
         is_wanted[nodes] = True
@@ -188,18 +191,25 @@ def ask(
     piece = part.piece
     does_ask = part.due.copy() if asks_due else np.zeros(piece.n_nodes, np.bool_)
     does_ask[find_nodes(piece, names)] = True
-    does_ask[piece.roots()] = False  # their parents are above the part
+    # What can be seen from outside asks there.
+    atoms = upper.ids[upper.ids // STRIDE == number] - number * STRIDE
+    is_above = np.zeros(len(piece.children), np.bool_)
+    is_atom = np.zeros(piece.n_nodes, np.bool_)
+    is_atom[atoms] = True
+    kernels.borders.open_paths(plain(piece.children), piece.n_leaves, is_atom, is_above)
+    does_ask &= ~is_atom
+    does_ask[piece.n_leaves :] &= ~is_above
     nodes = np.flatnonzero(does_ask)
     live = inflate(piece, scheme, aim)
     asking = _questions_of(live, live_nodes(piece, nodes), number * STRIDE + nodes)
-    return _asked(asking, number, upper, lightest, scheme, aim)
+    return _asked(asking, np.full(nodes.size, NULL), number, upper, lightest, scheme, aim)
 
 
 def ask_above(upper: Piece, nodes: NDArray[np.int64], lightest: float, scheme: Scheme, aim: Aim) -> Asked:
-    """The same for some nodes of the upper tree that belong to no part, or are the root of a subtree there."""
-    live = inflate(upper, scheme, aim)
-    asking = _questions_of(live, live_nodes(upper, nodes), -1 - nodes)
-    return _asked(asking, NULL, upper, lightest, scheme, aim)
+    """The same for some nodes of the upper tree."""
+    live, twins = inflate(upper, scheme, aim), live_nodes(upper, nodes)
+    asking = _questions_of(live, twins, -1 - nodes)
+    return _asked(asking, twins, NULL, upper, lightest, scheme, aim)
 
 
 def questions_to(asked: Asked, number: int) -> Questions:
@@ -216,7 +226,8 @@ def answer(part: Part, number: int, questions: Sequence[Questions], scheme: Sche
     """Search a part, from the atoms where questions were asked, for blocking pairs."""
     asked = Questions(*(np.concatenate(columns) for columns in zip(*questions, strict=True)))
     live, nodes = _with_room_for_guests(part.piece, scheme, aim)
-    partner, value, _ = _descend(live, nodes, asked, live_nodes(part.piece, asked.atom - number * STRIDE))
+    starts = live_nodes(part.piece, asked.atom - number * STRIDE)
+    partner, value, _ = _descend(live, nodes, asked, np.full(starts.size, NULL), starts)
     found = np.flatnonzero(partner != NULL)
     u = partner[found].astype(np.int64)
     node = np.where(u % 2 == 0, u >> 1, part.piece.n_leaves + (u >> 1))
@@ -321,12 +332,18 @@ def has_ids(part: Part, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.isin(ids, part.piece.ids)
 
 
-def scan(piece: Piece, scheme: Scheme, aim: Aim) -> tuple[int, int]:
-    """How many nodes below a root are above their parent, and at how many homogeneity is violated, by a full scan."""
+def scan(piece: Piece, nodes: NDArray[np.int64] | None, scheme: Scheme, aim: Aim) -> tuple[int, int]:
+    """How many nodes are above their parent, and at how many homogeneity is violated, by a full scan.
+
+    Of some `nodes`, or of all; the roots of subtrees have no parent here.
+    """
     live = inflate(piece, scheme, aim)
-    room = np.empty(max(len(piece.children), 1), np.int32)
-    inverted = kernels.scan.find_inversions(live.tree, live.tag, room)
-    return int(inverted), int(kernels.scan.find_violations(live.tree, live.tag, room))
+    looked_at = live_nodes(piece, np.arange(piece.n_nodes) if nodes is None else nodes)
+    found = np.empty(max(len(piece.children), 1), np.int32)
+    n_inverted = kernels.scan.find_inversions(live.tree, live.tag, found)
+    inverted = np.isin(found[:n_inverted], looked_at).sum()
+    n_violated = kernels.scan.find_violations(live.tree, live.tag, found)
+    return int(inverted), int(np.isin(found[:n_violated], looked_at).sum())
 
 
 def find_nodes(piece: Piece, names: NDArray[np.int64]) -> NDArray[np.intp]:
@@ -433,16 +450,19 @@ def _descend(
     live: MeanLiveTree,
     guests: NDArray[np.int32],
     asked: Questions,
+    twins: NDArray[np.int64],
     starts: NDArray[np.int64],
     owner: NDArray[np.int64] | None = None,
     own: int = NULL,
 ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int32]]:
     """Let each node that asks descend from its start: its partner, or NULL, ζ, and the atoms where to ask on.
 
-    Atoms are those of an `owner`, by row, other than `own`.
+    Atoms are those of an `owner`, by row, other than `own`. A node may have a twin in the tree.
     """
     tree, n = live.tree, asked.asker.size
-    n_doors = 0 if owner is None else live.search.front.shape[1]
+    n_doors = 0
+    if owner is not None:
+        n_doors = live.search.front.shape[1] if live.aim.search_width else live.n_points
     partner, value, doors = np.empty(n, np.int32), np.empty(n), np.full((n, n_doors), NULL, np.int32)
     for begin in range(0, n, guests.size):
         some = slice(begin, min(begin + guests.size, n))
@@ -452,19 +472,28 @@ def _descend(
         tree.height[a], tree.height[p] = asked.height[some], asked.limit[some]
         # A guest is its own sibling: what rounding may have done to its parent is in the limit already.
         tree.parent[a], tree.left[p], tree.right[p], tree.parent[p] = p, a, a, NULL
-        kernels.borders.find_partners(tree, live.search, live.tag, a, starts[some], partner[some], value[some])
+        found = partner[some], value[some]
+        kernels.borders.find_partners(tree, live.search, live.tag, a, twins[some], starts[some], *found)
         if owner is not None:
             kernels.borders.choose_doors(tree, live.search, live.tag, a, owner, own, doors[some])
     return partner, value, doors
 
 
-def _asked(asking: Questions, own: int, upper: Piece, lightest: float, scheme: Scheme, aim: Aim) -> Asked:
+def _asked(
+    asking: Questions,
+    twins: NDArray[np.int64],
+    own: int,
+    upper: Piece,
+    lightest: float,
+    scheme: Scheme,
+    aim: Aim,
+) -> Asked:
     """Let nodes descend through the upper tree, and write down what they ask of each part."""
     live, guests = _with_room_for_guests(upper, scheme, aim)
     live.search.bound[LIGHTEST] = lightest
     owner = np.append(upper.ids // STRIDE, np.full(_GUESTS, own))
     starts = np.full(asking.asker.size, live.root, np.int64)
-    partner, value, doors = _descend(live, guests, asking, starts, owner, own)
+    partner, value, doors = _descend(live, guests, asking, twins, starts, owner, own)
     seen = np.flatnonzero(partner != NULL)
     pairs = Pairs(asking.asker[seen], np.full(seen.size, NULL), value[seen])
     row, column = np.nonzero(doors != NULL)

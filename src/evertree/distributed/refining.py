@@ -59,7 +59,7 @@ class Progress:
 
 
 class _Known(NamedTuple):
-    """A node above the parts as it was when it last asked."""
+    """A node of the upper tree as it was when it last asked."""
 
     birth: int
     n_points: int
@@ -160,7 +160,8 @@ class Forest:
         if not self.handles:
             return 0, 0
         found = [runner.submit("scan", _scan_part, handle, self.scheme, self.aim) for handle in self.handles.values()]
-        found.append(runner.submit("scan", tasks.scan, self.upper(runner), self.scheme, self.aim))
+        self._look(runner)
+        found.append(runner.submit("scan", tasks.scan, *self._upper(self._crowns), self.scheme, self.aim))
         inverted, violated = np.sum(runner.gather(found), axis=0)
         return int(inverted), int(violated)
 
@@ -203,7 +204,9 @@ class Forest:
         """Fetch the crowns of parts that have changed."""
         numbers = [number for number in self.handles if number not in self._crowns]
         handles = [
-            runner.submit("crown", tasks.crown, self.handles[number], number, None, self.scheme, self.aim)
+            runner.submit(
+                "crown", tasks.crown, self.handles[number], number, None, self.part_size, self.scheme, self.aim
+            )
             for number in numbers
         ]
         self._crowns.update(zip(numbers, runner.gather(handles), strict=True))
@@ -227,7 +230,7 @@ class Forest:
 
     def _find_pairs(self, runner: Runner, done: Progress) -> tuple[Pairs, bool]:
         """Blocking pairs across borders, one for each node that asked; and whether these are all that were found."""
-        upper, above = self._upper(self._crowns)
+        upper, _ = self._upper(self._crowns)
         lightest = min(crown.lightest for crown in self._crowns.values())
         shared = runner.submit("upper", _keep, upper)
         scheme, aim = self.scheme, self.aim
@@ -238,7 +241,7 @@ class Forest:
             for number, handle in self.handles.items()
             if len(self._names) or (number in self._is_due and self._crowns[number].n_due)
         ]
-        nodes = self._changed_above(upper, above)
+        nodes = self._changed_above(upper)
         if nodes.size:
             asked.append(runner.submit("ask", tasks.ask_above, shared, nodes, lightest, scheme, aim))
         found = runner.gather([runner.submit("count", tasks.counts_and_pairs, handle) for handle in asked])
@@ -270,27 +273,25 @@ class Forest:
         ]
         return np.concatenate([NO_NAMES, *runner.gather(named)])
 
-    def _changed_above(self, upper: Piece, above: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which of the nodes above the parts are others than when they last asked, the root aside."""
+    def _changed_above(self, upper: Piece) -> NDArray[np.int64]:
+        """Which nodes of the upper tree, the root aside, are others than when they last asked."""
         live = inflate(upper, self.scheme, self.aim)
-        u, names = live_nodes(upper, above), upper.names()[above]
+        u = live_nodes(upper, np.arange(upper.n_nodes))
         parent = live.tree.parent[u]
-        known = [
-            _Known(birth, n_points, height, limit)
-            for (birth, n_points), height, limit in zip(
-                names.tolist(), live.tree.height[u].tolist(), live.tree.height[parent].tolist(), strict=True
-            )
-        ]
-        changed = [k for k in range(above.size) if parent[k] != NULL and known[k] not in self._known]
+        columns = *upper.names().T, live.tree.height[u], live.tree.height[parent]
+        known = [_Known(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+        is_changed = np.array([one not in self._known for one in known]) & (parent != NULL)
         self._known = set(known)
-        return above[changed]
+        return np.flatnonzero(is_changed)
 
     def _expose(self, runner: Runner, pairs: Pairs) -> dict[int, Crown]:
         """The crowns, in which the nodes of pairs are laid open."""
         nodes = np.concatenate([pairs.asker, pairs.partner])
         by_part = _by_part(np.unique(nodes[nodes >= 0]))
         handles = [
-            runner.submit("crown", tasks.crown, self.handles[number], number, some, self.scheme, self.aim)
+            runner.submit(
+                "crown", tasks.crown, self.handles[number], number, some, self.part_size, self.scheme, self.aim
+            )
             for number, some in by_part.items()
         ]
         return {**self._crowns, **dict(zip(by_part, runner.gather(handles), strict=True))}
@@ -342,7 +343,7 @@ def _keep(value: Any) -> Any:
 
 
 def _scan_part(part: tasks.Part, scheme: Scheme, aim: Aim) -> tuple[int, int]:
-    return tasks.scan(part.piece, scheme, aim)
+    return tasks.scan(part.piece, None, scheme, aim)
 
 
 def _key(piece: Piece) -> tuple[int, int]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.columns import LIGHTEST, NULL, ROOT
+from evertree.columns import IS_EXACT, LEAF_TOP, LIGHTEST, NULL, ROOT, UNLIMITED
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.linkage_values import distance_factor
 from evertree.kernels.neighbours import forget_near
-from evertree.kernels.search_means import descend_means, least_value
+from evertree.kernels.search_means import descend_means, exhaust_means, least_value
 from evertree.kernels.statistics import sq_dist, sq_dist_error
 from evertree.kernels.topology import is_leaf, sibling
 
@@ -47,21 +47,36 @@ def find_limits(tree, linkage, nodes, limit):
         limit[i] = tree.height[tree.parent[u]] - error
 
 
+@inline
+def find_below(linkage, tree, search, a, start):
+    """The node below `start` that guest `a` would rather merge with, or NULL, and ζ."""
+    limit = tree.height[tree.parent[a]]
+    if is_leaf(start):
+        return np.int64(NULL), limit
+    tree.state[ROOT] = start
+    if search.state[IS_EXACT]:
+        return exhaust_means(linkage, tree, search, a, limit, np.int64(UNLIMITED))
+    return descend_means(linkage, tree, search, a, limit)
+
+
 @kernel
-def find_partners(tree, search, linkage, guests, starts, partner, value):
+def find_partners(tree, search, linkage, guests, twins, starts, partner, value):
     """For each of `guests`, fill in the node below ``starts[i]`` that it would rather merge with, or NULL, and ζ.
 
     A guest is a leaf that hangs below a node of its own, which has the height of the parent that it has elsewhere, and
-    nowhere else. Leaves that it meets go on its list. O(width · depth · m) for each.
+    nowhere else. ``twins[i]`` is the node of the tree that is the same cluster, or NULL. Leaves that a guest meets go
+    on its list. O(width · depth · m) for each.
     """
     root = tree.state[ROOT]
     for i in range(guests.size):
-        a = np.int64(guests[i])
+        a, twin = np.int64(guests[i]), np.int64(twins[i])
         forget_near(search, a, np.int64(0))
-        tree.state[ROOT] = starts[i]
-        q, z = descend_means(linkage, tree, search, a, tree.height[tree.parent[a]])
-        partner[i] = q
-        value[i] = z
+        parent = tree.parent[twin]
+        if twin != NULL:
+            tree.parent[twin] = NULL  # what has no parent is nobody's partner
+        partner[i], value[i] = find_below(linkage, tree, search, a, np.int64(starts[i]))
+        if twin != NULL:
+            tree.parent[twin] = parent
     tree.state[ROOT] = root
 
 
@@ -77,18 +92,20 @@ def may_hide(linkage, tree, search, a, u):
 
 @kernel
 def choose_doors(tree, search, linkage, guests, owner, own, doors):
-    """Fill each row of `doors` with leaves of other owners that a guest met and that may hide a partner, then NULL.
+    """Fill each row of `doors` with leaves of other owners that may hide a partner of a guest, then NULL.
 
-    ``owner[row]`` is that of a leaf; the nearest come first. O(N_NEAR m) for each.
+    ``owner[row]`` is that of a leaf. They are among those that the guest met, the nearest first; all there are, where
+    searches are exhaustive. O(N_NEAR m) for each guest, or O(n m).
     """
+    is_exact = search.state[IS_EXACT]
     for i in range(guests.size):
         a = np.int64(guests[i])
         count = 0
-        for k in range(search.near.shape[1]):
-            u = np.int64(search.near[a >> 1, k])
+        for k in range(tree.state[LEAF_TOP] if is_exact else search.near.shape[1]):
+            u = np.int64(2 * k if is_exact else search.near[a >> 1, k])
             if u == NULL or count == doors.shape[1]:
                 break
-            if is_leaf(u) and owner[u >> 1] != own and may_hide(linkage, tree, search, a, u):
+            if owner[u >> 1] != own and may_hide(linkage, tree, search, a, u):
                 doors[i, count] = u
                 count += 1
         for k in range(count, doors.shape[1]):
