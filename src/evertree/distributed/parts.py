@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.columns import LIGHTEST, NULL, ROOT, STOP_AT, UNLIMITED
+from evertree.columns import LIGHTEST, NULL, ROOT, STOP_AT, TO_FIND, UNLIMITED
 from evertree.distributed.pieces import Piece, deflate, inflate, join, live_nodes, side_by_side, split
 from evertree.scheme import Scheme
 from evertree.tree import Aim, Incoming, MeanLiveTree
@@ -273,21 +273,26 @@ def take(
     names
         Of nodes that are due for other reasons.
     """
-    pieces = {twig.id: twig.piece for twigs in gifts for twig in twigs}
+    given = [twig for twigs in gifts for twig in twigs]
+    pieces = {twig.id: twig.piece for twig in given}
     if part is not None:
         own = np.concatenate([_NO_NODES, *(above.ids for above in plan)])
         pieces.update(give(part, number, own[own // STRIDE == number]))
-    joined = [join(above.children, [pieces[i] for i in above.ids.tolist()]) for above in plan]
-    piece = side_by_side(joined)
+    piece = side_by_side([join(above.children, [pieces[i] for i in above.ids.tolist()]) for above in plan])
     seams = np.concatenate([NO_NAMES, *(above.names() for above, new in zip(plan, is_new, strict=True) if new)])
+    # What has arrived was near to nothing where it was: it looks for neighbours, as new points do.
+    arrived = np.concatenate([NO_NAMES, *(twig.piece.names() for twig in given)])
+    is_due, has_arrived = np.zeros(piece.n_nodes, np.bool_), np.zeros(piece.n_nodes, np.bool_)
+    has_arrived[find_nodes(piece, arrived)] = True
+    is_due[find_nodes(piece, seams)] = True
+    is_due |= has_arrived
     edit = _Edit(piece, scheme, aim)
-    is_seam = np.zeros(piece.n_nodes, np.bool_)
-    is_seam[find_nodes(piece, seams)] = True
-    for subtree in range(len(plan)):
-        if is_new[subtree]:
-            nodes = edit.begin(subtree)
-            kernels.worklist.push_bottom_up(edit.live.work, edit.node[nodes[is_seam[nodes]]])
-            edit.end()
+    for subtree in np.flatnonzero(is_new).tolist():
+        nodes = edit.begin(subtree)
+        fresh = nodes[has_arrived[nodes] & (nodes < piece.n_leaves)]
+        kernels.neighbours.forget_leaves(edit.live.search, edit.node[fresh], TO_FIND)
+        kernels.worklist.push_bottom_up(edit.live.work, edit.node[nodes[is_due[nodes]]])
+        edit.end()
     return edit.part(np.concatenate([seams, names]))
 
 
