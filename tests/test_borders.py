@@ -111,7 +111,7 @@ def assert_valid(forest: Forest, runner, x, weights=None, ids=None) -> None:
     assert scanned[0] == 0, "not monotone"
     if forest.scheme.linkage.strongly_reducible:
         assert scanned[1] == 0, "not homogeneous"
-    assert sum(crown.piece.n_points for crown in forest._crowns.values()) == len(x)
+    assert sum(seen.crown.piece.n_points for seen in forest._crowns.values()) == len(x)
 
 
 def same(one: Piece, other: Piece) -> bool:
@@ -221,7 +221,7 @@ def test_parts_stay_small():
     forest, runner = planted(x, part, part_size=30)
     forest.refine(runner)
     assert_valid(forest, runner, x)
-    n_points = [crown.piece.n_points for crown in forest._crowns.values()]
+    n_points = [seen.crown.piece.n_points for seen in forest._crowns.values()]
     assert max(n_points) <= settling.MOST_PARTS_IN_ONE * 30
     assert len(n_points) >= 4
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.columns import LIGHTEST, NULL, ROOT, STOP_AT, TO_FIND, UNLIMITED
-from evertree.distributed.pieces import Piece, deflate, inflate, join, live_nodes, side_by_side, split
+from evertree.distributed.pieces import Outline, Piece, deflate, inflate, join, live_nodes, side_by_side, split
 from evertree.scheme import Scheme
 from evertree.tree import Aim, Incoming, MeanLiveTree
 from evertree.tree.by_means import REORDER_SHARE, plain
@@ -51,11 +51,6 @@ class Crown(NamedTuple):
     lightest: float  # no point weighs less
     moves: int
     grafts: int
-
-    @property
-    def subtrees(self) -> list[Piece]:
-        """Each on its own."""
-        return subtrees(self.piece)
 
 
 class Twig(NamedTuple):
@@ -165,6 +160,11 @@ def crown(part: Part, number: int, nodes: NDArray[np.int64] | None, part_size: i
     return Crown(upper, part.origin, int(np.count_nonzero(part.due)), lightest, part.moves, part.grafts)
 
 
+def outlines(crown: Crown) -> list[Outline]:
+    """The shape of each subtree of a crown."""
+    return [piece.outline() for piece in subtrees(crown.piece)]
+
+
 def ask(
     part: Part,
     number: int,
@@ -251,7 +251,7 @@ def give(part: Part, number: int, ids: NDArray[np.int64]) -> list[Twig]:
 def take(
     part: Part | None,
     number: int,
-    plan: Sequence[Piece],
+    plan: Sequence[Outline],
     is_new: Sequence[bool],
     gifts: Sequence[Sequence[Twig]],
     names: NDArray[np.int64],
@@ -279,7 +279,7 @@ def take(
         own = np.concatenate([_NO_NODES, *(above.ids for above in plan)])
         pieces.update(give(part, number, own[own // STRIDE == number]))
     piece = side_by_side([join(above.children, [pieces[i] for i in above.ids.tolist()]) for above in plan])
-    seams = np.concatenate([NO_NAMES, *(above.names() for above, new in zip(plan, is_new, strict=True) if new)])
+    seams = np.concatenate([NO_NAMES, *(above.names for above, new in zip(plan, is_new, strict=True) if new)])
     # What has arrived was near to nothing where it was: it looks for neighbours, as new points do.
     arrived = np.concatenate([NO_NAMES, *(twig.piece.names() for twig in given)])
     is_due, has_arrived = np.zeros(piece.n_nodes, np.bool_), np.zeros(piece.n_nodes, np.bool_)

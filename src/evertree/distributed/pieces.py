@@ -25,6 +25,14 @@ class Atoms(NamedTuple):
     n_points: NDArray[np.int64]  # (k,)
 
 
+class Outline(NamedTuple):
+    """The shape of one subtree above atoms, without their statistics."""
+
+    ids: NDArray[np.int64]  # (k,) of the atoms
+    children: NDArray[np.int32]  # (k - 1, 2)
+    names: NDArray[np.int64]  # (2 k - 1, 2) of all nodes
+
+
 class Piece(NamedTuple):
     """Some subtrees side by side. Nobody changes its arrays.
 
@@ -81,6 +89,10 @@ class Piece(NamedTuple):
             return np.column_stack([self.birth[first], stop - first])
         below = np.concatenate([[0], np.cumsum(self.atoms.n_points)])
         return np.column_stack([self.birth[first], below[stop] - below[first]])
+
+    def outline(self) -> Outline:
+        """Its shape, where it is one subtree."""
+        return Outline(self.ids, self.children, self.names())
 
     def subtree(self, node: int, first: int, stop: int) -> Piece:
         """The piece below a node, whose leaves are in the given stretch. O(its size)."""

@@ -7,7 +7,7 @@ and these refine their seams. Nothing depends on which task ends first: what com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from evertree.columns import NULL
 from evertree.distributed import parts as tasks
 from evertree.distributed.parts import NO_NAMES, STRIDE, Crown, Pairs
-from evertree.distributed.pieces import Piece, inflate, join, live_nodes
+from evertree.distributed.pieces import Outline, Piece, inflate, live_nodes
 from evertree.distributed.runner import Runner
-from evertree.distributed.settling import Top, settle
+from evertree.distributed.settling import Top, join_crowns, join_parts, settle
 from evertree.scheme import Scheme
 from evertree.tree import Aim
 
@@ -58,6 +58,13 @@ class Progress:
     stopped_by: str | None = None
 
 
+class _Seen(NamedTuple):
+    """A crown, here and where it was made."""
+
+    crown: Crown
+    handle: Any
+
+
 class _Known(NamedTuple):
     """A node of the upper tree as it was when it last asked."""
 
@@ -81,7 +88,7 @@ class Forest:
         self.handles = dict(sorted(handles.items()))
         self.top = top
         self.scheme, self.aim, self.part_size = scheme, aim, part_size
-        self._crowns: dict[int, Crown] = {}
+        self._crowns: dict[int, _Seen] = {}
         #: Parts whose nodes that are due have not asked yet.
         self._is_due = set(self.handles)
         #: Names of further nodes that are to ask again, wherever they are now.
@@ -131,37 +138,44 @@ class Forest:
         place = {
             number * STRIDE + int(was): number * STRIDE + i
             for number in handles
-            for i, was in enumerate(self._crowns[number].origin)
+            for i, was in enumerate(self._crowns[number].crown.origin)
         }
         is_edited = np.isin(self.top.ids // STRIDE, list(handles))
         gone = is_edited & ~np.isin(self.top.ids, list(place))
         self.top = self.top.without(gone)
         self.top = self.top._replace(ids=np.array([place.get(i, i) for i in self.top.ids.tolist()], np.int64))
-        for number in [number for number in handles if self._crowns[number].piece.n_leaves == 0]:
+        for number in [number for number in handles if self._crowns[number].crown.piece.n_leaves == 0]:
             self._forget(number)
 
+    def copy(self) -> Forest:
+        """The same forest, to edit and refine apart from this one."""
+        twin = Forest(self.handles, self.top, self.scheme, self.aim, self.part_size)
+        twin._crowns, twin._is_due = dict(self._crowns), set(self._is_due)
+        twin._names, twin._known = self._names, self._known
+        return twin
+
     def upper(self, runner: Runner) -> Piece:
-        """The tree above, with the crown of each part."""
+        """The tree above, with the crown of each part. There must be a point."""
         self._look(runner)
-        return self._upper(self._crowns)[0]
+        return join_parts(self.top, {number: seen.crown.piece for number, seen in self._crowns.items()})
 
     def whole(self, runner: Runner) -> Piece:
         """All of the tree in one piece, which must fit into the memory of one machine. There must be a point."""
         parts = zip(self.handles, runner.gather(list(self.handles.values())), strict=True)
-        return self._joined({number: tasks.subtrees(part.piece) for number, part in parts})
+        return join_parts(self.top, {number: part.piece for number, part in parts})
 
     def n_points(self, runner: Runner) -> int:
         """How many points there are."""
         self._look(runner)
-        return sum(crown.piece.n_points for crown in self._crowns.values())
+        return sum(seen.crown.piece.n_points for seen in self._crowns.values())
 
     def scan(self, runner: Runner) -> tuple[int, int]:
         """How many nodes are above their parent, and at how many homogeneity is violated, by a full scan."""
         if not self.handles:
             return 0, 0
         found = [runner.submit("scan", _scan_part, handle, self.scheme, self.aim) for handle in self.handles.values()]
-        self._look(runner)
-        found.append(runner.submit("scan", tasks.scan, *self._upper(self._crowns), self.scheme, self.aim))
+        upper = self.upper(runner)
+        found.append(runner.submit("scan", tasks.scan, upper, self._above(upper), self.scheme, self.aim))
         inverted, violated = np.sum(runner.gather(found), axis=0)
         return int(inverted), int(violated)
 
@@ -169,8 +183,7 @@ class Forest:
         """Refine until a round changes nothing. `progress` is called after each round."""
         done = Progress()
         self._look(runner)
-        for crown in [self._crowns[number] for number in self._is_due & set(self._crowns)]:
-            done.moves, done.grafts = done.moves + crown.moves, done.grafts + crown.grafts
+        self._count(done, self._is_due)
         while done.stopped_by is None:
             if done.rounds == MOST_ROUNDS:
                 done.stopped_by = "rounds"
@@ -181,67 +194,65 @@ class Forest:
         return done
 
     def _round(self, runner: Runner, done: Progress) -> bool:
-        """One round; return whether it changed anything, or has to be made again for other reasons."""
+        """One round; return whether there has to be another: something has changed, or not all pairs were taken."""
         if not self.handles:
             return False
-        self._look(runner)
         pairs, is_all = self._find_pairs(runner, done)
-        crowns = self._expose(runner, pairs)
-        treelet, _ = self._upper(crowns)
-        (settled,) = runner.gather([runner.submit("treelet", settle, treelet, self.part_size, self.scheme, self.aim)])
-        done.rounds += 1
-        done.moves, done.grafts = done.moves + settled.moves, done.grafts + settled.grafts
+        crowns, outlines = self._expose(runner, pairs)
+        treelet = self.top, list(crowns), list(crowns.values()), self.part_size, self.scheme, self.aim
+        (settled,) = runner.gather([runner.submit("treelet", settle, *treelet)])
         self.top = settled.top
-        changed = self._put_back(runner, crowns, settled.plans)
-        done.n_changed = len(changed)
+        changed = self._put_back(runner, outlines, settled.plans)
         self._look(runner)
-        for number in changed & set(self._crowns):
-            crown = self._crowns[number]
-            done.moves, done.grafts = done.moves + crown.moves, done.grafts + crown.grafts
+        done.rounds, done.n_changed = done.rounds + 1, len(changed)
+        done.moves, done.grafts = done.moves + settled.moves, done.grafts + settled.grafts
+        self._count(done, changed)
         return bool(changed) or settled.moves + settled.grafts > 0 or not is_all
+
+    def _count(self, done: Progress, numbers: set[int]) -> None:
+        """Add what the last tasks did that made the parts of some numbers, as far as these are there."""
+        for number in numbers & set(self._crowns):
+            crown = self._crowns[number].crown
+            done.moves, done.grafts = done.moves + crown.moves, done.grafts + crown.grafts
 
     def _look(self, runner: Runner) -> None:
         """Fetch the crowns of parts that have changed."""
         numbers = [number for number in self.handles if number not in self._crowns]
-        handles = [
-            runner.submit(
-                "crown", tasks.crown, self.handles[number], number, None, self.part_size, self.scheme, self.aim
-            )
-            for number in numbers
-        ]
-        self._crowns.update(zip(numbers, runner.gather(handles), strict=True))
+        handles = [self._crown(runner, number, None) for number in numbers]
+        for number, handle, crown in zip(numbers, handles, runner.gather(handles), strict=True):
+            self._crowns[number] = _Seen(crown, handle)
+        self._crowns = dict(sorted(self._crowns.items()))
+
+    def _crown(self, runner: Runner, number: int, nodes: NDArray[np.int64] | None) -> Any:
+        part, size = self.handles[number], self.part_size
+        return runner.submit("crown", tasks.crown, part, number, nodes, size, self.scheme, self.aim)
 
     def _forget(self, number: int) -> None:
         del self.handles[number], self._crowns[number]
         self._is_due.discard(number)
 
-    def _upper(self, crowns: Mapping[int, Crown]) -> tuple[Piece, NDArray[np.int64]]:
-        """The tree above with crowns for its leaves; and its nodes that are in no part, or the root of a subtree."""
-        subtrees = {number: crown.subtrees for number, crown in crowns.items()}
-        upper = self._joined(subtrees)
-        n_leaves = np.array([subtrees[i // STRIDE][i % STRIDE].n_leaves for i in self.top.ids.tolist()])
+    def _above(self, upper: Piece) -> NDArray[np.int64]:
+        """The nodes of the upper tree that are in no part, or the root of a subtree there."""
+        trees = {number: tasks.subtrees(seen.crown.piece) for number, seen in self._crowns.items()}
+        n_leaves = np.array([trees[i // STRIDE][i % STRIDE].n_leaves for i in self.top.ids.tolist()])
         ends = np.cumsum(n_leaves)
         first, stop = upper.stretches()
-        return upper, np.flatnonzero(np.isin(first, ends - n_leaves) & np.isin(stop, ends))
-
-    def _joined(self, subtrees: Mapping[int, Sequence[Piece]]) -> Piece:
-        """The tree above, with subtrees of each part for its leaves."""
-        return join(self.top.children, [subtrees[i // STRIDE][i % STRIDE] for i in self.top.ids.tolist()])
+        return np.flatnonzero(np.isin(first, ends - n_leaves) & np.isin(stop, ends))
 
     def _find_pairs(self, runner: Runner, done: Progress) -> tuple[Pairs, bool]:
         """Blocking pairs across borders, one for each node that asked; and whether these are all that were found."""
-        upper, _ = self._upper(self._crowns)
-        lightest = min(crown.lightest for crown in self._crowns.values())
-        shared = runner.submit("upper", _keep, upper)
+        lightest = min(seen.crown.lightest for seen in self._crowns.values())
+        crowns = [seen.handle for seen in self._crowns.values()]
+        shared = runner.submit("upper", join_crowns, self.top, list(self._crowns), crowns)
         scheme, aim = self.scheme, self.aim
         asked = [
             runner.submit(
                 "ask", tasks.ask, handle, number, shared, lightest, number in self._is_due, self._names, scheme, aim
             )
             for number, handle in self.handles.items()
-            if len(self._names) or (number in self._is_due and self._crowns[number].n_due)
+            if len(self._names) or (number in self._is_due and self._crowns[number].crown.n_due)
         ]
-        nodes = self._changed_above(upper)
+        nodes = self._changed_above(self.upper(runner))
         if nodes.size:
             asked.append(runner.submit("ask", tasks.ask_above, shared, nodes, lightest, scheme, aim))
         found = runner.gather([runner.submit("count", tasks.counts_and_pairs, handle) for handle in asked])
@@ -284,21 +295,20 @@ class Forest:
         self._known = set(known)
         return np.flatnonzero(is_changed)
 
-    def _expose(self, runner: Runner, pairs: Pairs) -> dict[int, Crown]:
-        """The crowns, in which the nodes of pairs are laid open."""
+    def _expose(self, runner: Runner, pairs: Pairs) -> tuple[dict[int, Any], dict[int, list[Outline]]]:
+        """Handles of the crowns in which the nodes of pairs are laid open, and their shapes."""
         nodes = np.concatenate([pairs.asker, pairs.partner])
         by_part = _by_part(np.unique(nodes[nodes >= 0]))
-        handles = [
-            runner.submit(
-                "crown", tasks.crown, self.handles[number], number, some, self.part_size, self.scheme, self.aim
-            )
-            for number, some in by_part.items()
-        ]
-        return {**self._crowns, **dict(zip(by_part, runner.gather(handles), strict=True))}
+        opened = {number: self._crown(runner, number, some) for number, some in by_part.items()}
+        shapes = runner.gather([runner.submit("outline", tasks.outlines, handle) for handle in opened.values()])
+        crowns = {number: seen.handle for number, seen in self._crowns.items()}
+        outlines = {number: tasks.outlines(seen.crown) for number, seen in self._crowns.items()}
+        return {**crowns, **opened}, {**outlines, **dict(zip(opened, shapes, strict=True))}
 
-    def _put_back(self, runner: Runner, crowns: Mapping[int, Crown], plans: Mapping[int, list[Piece]]) -> set[int]:
+    def _put_back(
+        self, runner: Runner, old: Mapping[int, list[Outline]], plans: Mapping[int, list[Outline]]
+    ) -> set[int]:
         """Give the parts what was planned for them; return the numbers of those that are others than before."""
-        old = {number: crown.subtrees for number, crown in crowns.items()}
         changed = {
             number
             for number in {*plans, *old}
@@ -308,14 +318,14 @@ class Forest:
         handles = {}
         for number in sorted(changed & set(plans)):
             plan = plans[number]
-            ids = np.unique(np.concatenate([piece.ids for piece in plan]))
+            ids = np.unique(np.concatenate([outline.ids for outline in plan]))
             gifts = [
                 runner.submit("give", tasks.give, self.handles[giver], giver, giver * STRIDE + some)
                 for giver, some in _by_part(ids).items()
                 if giver != number
             ]
-            before = {_key(piece): piece for piece in old.get(number, ())}
-            is_new = [_key(piece) not in before or not _is_same(piece, before[_key(piece)]) for piece in plan]
+            before = {tuple(outline.names[-1].tolist()): outline for outline in old.get(number, ())}
+            is_new = [not _is_same(outline, before.get(tuple(outline.names[-1].tolist()))) for outline in plan]
             handles[number] = runner.submit(
                 "take",
                 tasks.take,
@@ -338,21 +348,13 @@ class Forest:
         return changed
 
 
-def _keep(value: Any) -> Any:
-    return value
-
-
 def _scan_part(part: tasks.Part, scheme: Scheme, aim: Aim) -> tuple[int, int]:
     return tasks.scan(part.piece, None, scheme, aim)
 
 
-def _key(piece: Piece) -> tuple[int, int]:
-    return int(piece.birth[0]), piece.n_points
-
-
-def _is_same(one: Piece, other: Piece) -> bool:
-    """Whether two pieces have the same shape over the same atoms."""
-    return np.array_equal(one.ids, other.ids) and np.array_equal(one.children, other.children)
+def _is_same(one: Outline, other: Outline | None) -> bool:
+    """Whether two subtrees have the same shape over the same atoms."""
+    return other is not None and np.array_equal(one.ids, other.ids) and np.array_equal(one.children, other.children)
 
 
 def _by_part(ids: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:

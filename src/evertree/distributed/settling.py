@@ -1,14 +1,15 @@
-"""One treelet over all borders: refined, and put back into parts. The function here is pure."""
+"""One treelet over all borders: joined, refined, and shared out among the parts. Every function here is pure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.distributed.parts import STRIDE
-from evertree.distributed.pieces import Piece, deflate, inflate
+from evertree.distributed.parts import STRIDE, Crown, subtrees
+from evertree.distributed.pieces import Outline, Piece, deflate, inflate, join
 from evertree.scheme import Scheme
 from evertree.tree import Aim
 
@@ -44,16 +45,30 @@ class Settled(NamedTuple):
     """Where everything goes."""
 
     top: Top
-    plans: dict[int, list[Piece]]  # the subtrees of each part, above atoms, the oldest first
+    plans: dict[int, list[Outline]]  # the subtrees of each part, above atoms, the oldest first
     moves: int
     grafts: int
 
 
-def settle(treelet: Piece, part_size: int, scheme: Scheme, aim: Aim) -> Settled:
-    """Refine a treelet, and share its subtrees of up to `part_size` points out among the parts.
+def join_parts(top: Top, pieces: Mapping[int, Piece]) -> Piece:
+    """The tree above the parts, with the subtrees that they have, or show, for its leaves."""
+    trees = {number: subtrees(piece) for number, piece in pieces.items()}
+    return join(top.children, [trees[i // STRIDE][i % STRIDE] for i in top.ids.tolist()])
+
+
+def join_crowns(top: Top, numbers: Sequence[int], crowns: Sequence[Crown]) -> Piece:
+    """The tree above the parts of some numbers, with their crowns."""
+    return join_parts(top, {number: crown.piece for number, crown in zip(numbers, crowns, strict=True)})
+
+
+def settle(
+    top: Top, numbers: Sequence[int], crowns: Sequence[Crown], part_size: int, scheme: Scheme, aim: Aim
+) -> Settled:
+    """Refine all crowns as one treelet, and share its subtrees of up to `part_size` points out among the parts.
 
     A subtree goes to the part that has most of its points, if that has room.
     """
+    treelet = join_crowns(top, numbers, crowns)
     live = inflate(treelet, scheme, aim)
     live.rebuild()
     while live.n_pending or live.n_due:
@@ -71,7 +86,7 @@ def settle(treelet: Piece, part_size: int, scheme: Scheme, aim: Aim) -> Settled:
     nodes = np.flatnonzero(is_subtree)
     nodes = nodes[np.argsort(first[nodes])]
     pieces = [refined.subtree(int(u), int(first[u]), int(stop[u])) for u in nodes]
-    plans: dict[int, list[Piece]] = {}
+    plans: dict[int, list[Outline]] = {}
     ids = np.empty(nodes.size, np.int64)
     number = np.empty(refined.n_nodes, np.int32)
     number[nodes] = np.arange(nodes.size)
@@ -80,20 +95,14 @@ def settle(treelet: Piece, part_size: int, scheme: Scheme, aim: Aim) -> Settled:
     for i in np.argsort([int(piece.birth[0]) for piece in pieces]).tolist():
         plan = plans.setdefault(holder[i], [])
         ids[i] = holder[i] * STRIDE + len(plan)
-        plan.append(pieces[i])
-    top = Top(ids, number[refined.children[opened]].reshape(-1, 2))
-    return Settled(top, plans, live.n_moves, live.n_grafts)
+        plan.append(pieces[i].outline())
+    above = Top(ids, number[refined.children[opened]].reshape(-1, 2))
+    return Settled(above, plans, live.n_moves, live.n_grafts)
 
 
 def _share_out(pieces: list[Piece], part_size: int) -> list[int]:
     """The part that each piece goes to."""
-    shares: list[dict[int, int]] = []
-    for piece in pieces:
-        assert piece.atoms is not None
-        share: dict[int, int] = {}
-        for part, n_points in zip((piece.ids // STRIDE).tolist(), piece.atoms.n_points.tolist(), strict=True):
-            share[part] = share.get(part, 0) + n_points
-        shares.append(share)
+    shares = [_share_of_parts(piece) for piece in pieces]
     load = dict.fromkeys(sorted({part for share in shares for part in share}), 0)
     holder = [0] * len(pieces)
 
@@ -112,3 +121,12 @@ def _share_out(pieces: list[Piece], part_size: int) -> list[int]:
                 holder[i] = part
                 break
     return holder
+
+
+def _share_of_parts(piece: Piece) -> dict[int, int]:
+    """How many points of a piece are in each part."""
+    assert piece.atoms is not None
+    numbers, part = np.unique(piece.ids // STRIDE, return_inverse=True)
+    n_points = np.zeros(numbers.size, np.int64)
+    np.add.at(n_points, part, piece.atoms.n_points)
+    return dict(zip(numbers.tolist(), n_points.tolist(), strict=True))
