@@ -15,7 +15,7 @@ from evertree.distributed.on_dask import OnDask
 from evertree.distributed.progress import Progress
 from evertree.distributed.refining import Forest
 from evertree.distributed.settling import Top
-from evertree.errors import CorruptFileError, FileFormatError, LinkageError
+from evertree.errors import CorruptFileError, LinkageError
 from evertree.file_format import SIGNS_OF_DAMAGE
 from evertree.inputs import as_count, as_whole_number
 from evertree.scheme import Scheme
@@ -70,12 +70,12 @@ def cluster(
     Examples
     --------
     >>> import dask.array as da
-    >>> X = da.random.default_rng(0).normal(size=(2000, 3), chunks=(500, 3))
-    >>> t = et.distributed.cluster(X, client, part_size=400)
+    >>> X = da.random.default_rng(0).normal(size=(100, 3), chunks=(30, 3))
+    >>> t = et.distributed.cluster(X, client, part_size=40)
     >>> t.report.stopped_by, t.is_monotone()
     ('stable', True)
     >>> t.cut(n_clusters=3).compute()[:3]
-    array([0, 0, 1])
+    array([0, 1, 1])
     """
     scheme = _checked_scheme(Scheme(linkage, metric, metric_params))
     aim = Aim("stable", as_count("search_width", search_width))
@@ -114,9 +114,7 @@ def load(path: str | os.PathLike[str], client: Any = None) -> DistributedHierarc
         scheme = _checked_scheme(Scheme(metadata["linkage"], metadata["metric"], metadata["metric_params"] or None))
         aim = Aim("stable", as_count("search_width", metadata["search_width"]))
         top = files.read_top(path, metadata)
-        forest = Forest({}, top, scheme, aim, as_count("part_size", metadata["part_size"]))
-    except FileFormatError:
-        raise
+        part_size = as_count("part_size", metadata["part_size"])
     except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
     connection = Connection(client)
@@ -125,7 +123,7 @@ def load(path: str | os.PathLike[str], client: Any = None) -> DistributedHierarc
     except BaseException:
         connection.close()
         raise
-    forest = Forest(handles, top, scheme, aim, forest.part_size)
+    forest = Forest(handles, top, scheme, aim, part_size)
     return DistributedHierarchy._restored(connection, forest, metadata, os.path.realpath(path))
 
 

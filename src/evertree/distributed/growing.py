@@ -36,7 +36,7 @@ def grow(runner: OnDask, chunks: Chunks, like: Forest, seed: int) -> Forest:
     handles = {}
     for number, picked in enumerate(parts):
         shape = chunks.n_columns, chunks.dtype
-        handles[number] = runner.submit("build", build_part, picked, n_groups[number], shape, scheme, aim)
+        handles[number] = runner.submit("build", build_part, list(picked), n_groups[number], shape, scheme, aim)
         picked.clear()  # what was picked goes when the part is built
     runner.wait(handles.values())
     return Forest.joined(runner, handles, part_of, children, scheme, aim, part_size)

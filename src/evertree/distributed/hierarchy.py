@@ -21,8 +21,8 @@ from evertree.distributed import arrays, checking, files, growing, labels
 from evertree.distributed.clients import Connection
 from evertree.distributed.keys import as_numbers, find_keys
 from evertree.distributed.on_dask import OnDask
-from evertree.distributed.parts import STRIDE, Part, remove_from, subtrees
-from evertree.distributed.pieces import inflate, join
+from evertree.distributed.parts import remove_from
+from evertree.distributed.pieces import inflate
 from evertree.distributed.progress import Progress, Teller, showing
 from evertree.distributed.reading import read
 from evertree.distributed.refining import Forest
@@ -50,11 +50,11 @@ class DistributedHierarchy:
     Examples
     --------
     >>> import dask.array as da
-    >>> X = da.random.default_rng(0).normal(size=(1000, 4), chunks=(300, 4))
-    >>> with et.distributed.cluster(X, client, part_size=250) as t:
+    >>> X = da.random.default_rng(0).normal(size=(100, 4), chunks=(30, 4))
+    >>> with et.distributed.cluster(X, client, part_size=40) as t:
     ...     labels = t.cut(n_clusters=5)
     >>> labels
-    dask.array<concatenate, shape=(1000,), dtype=int64, chunksize=(250,), chunktype=numpy.ndarray>
+    dask.array<concatenate, shape=(100,), dtype=int64, chunksize=(40,), chunktype=numpy.ndarray>
     >>> int(labels.max().compute())
     4
     """
@@ -76,7 +76,8 @@ class DistributedHierarchy:
 
     def __repr__(self) -> str:
         scheme = self._forest.scheme
-        columns = "" if self._shape is None else f", {self._shape[0]} columns of {self._shape[1]}"
+        n_columns, dtype = self._shape or (0, None)
+        columns = f", {n_columns} column{'' if n_columns == 1 else 's'} of {dtype}" if n_columns else ""
         parts = len(self._forest.handles)
         state = "" if self._connection.is_open else ", closed"
         return (
@@ -272,6 +273,7 @@ class DistributedHierarchy:
                 number: runner.submit("remove", remove_from, forest.handles[number], some, forest.scheme, forest.aim)
                 for number, some in find_keys(runner, forest, gone).items()
             }
+            runner.wait(handles.values())
             forest.edited(runner, handles)
             edit.refine()
             edit.commit(len(self) - gone.size)
@@ -322,7 +324,7 @@ class DistributedHierarchy:
         >>> h = t.to_hierarchy()
         >>> h.update([1], [[2.0]])
         >>> h
-        Hierarchy(linkage='ward', metric='euclidean'): 3 points, 1 columns of float64
+        Hierarchy(linkage='ward', metric='euclidean'): 3 points, 1 column of float64
         """
         forest = self._forest
         width = forest.aim.search_width
@@ -330,9 +332,7 @@ class DistributedHierarchy:
         h = Hierarchy(self.linkage, self.metric, **options)
         if not len(self):
             return h
-        parts: list[Part] = self._runner().gather(self._parts)
-        trees = {number: subtrees(part.piece) for number, part in zip(forest.handles, parts, strict=True)}
-        piece = join(forest.top.children, [trees[i // STRIDE][i % STRIDE] for i in forest.top.ids.tolist()])
+        piece = forest.whole(self._runner())
         live = inflate(piece, forest.scheme, forest.aim)
         kernels.neighbours.forget_all(live.tree, live.search, TO_FIND)
         order = np.argsort(piece.ids)
@@ -369,7 +369,7 @@ class DistributedHierarchy:
         >>> t = et.distributed.cluster([[0.0], [5.0], [1.0]], client)
         >>> t.close()
         >>> t
-        DistributedHierarchy(linkage='ward', metric='euclidean'): 3 points, 1 columns of float64, in 1 part, closed
+        DistributedHierarchy(linkage='ward', metric='euclidean'): 3 points, 1 column of float64, in 1 part, closed
         """
         self._connection.close()
 

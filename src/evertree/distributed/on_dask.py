@@ -58,7 +58,7 @@ class OnDask:
     def wait(self, handles: Iterable[Any]) -> None:
         """Wait until all of some tasks are done. Their results stay where they are."""
         futures = list(handles)
-        for done, future in enumerate(as_completed(futures), start=1):
+        for done, future in enumerate(as_completed(futures, loop=self.client.loop), start=1):
             self.teller.tell(_name_of(future), done, len(futures))
 
     def in_turn(self, handles: Sequence[Any]) -> Iterator[Any]:
