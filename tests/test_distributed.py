@@ -74,6 +74,7 @@ def test_tree_is_valid_and_nearly_that_of_one_machine(client, small_samples, lin
     assert ours == pytest.approx(theirs, rel=0.02)
 
 
+@pytest.mark.slow
 def test_labels_and_merges_are_those_of_the_whole_tree(client, small_samples):
     x = mixture(150)
     t = et.distributed.cluster(x, client, part_size=30)
@@ -113,7 +114,7 @@ def test_workers_and_chunks_do_not_matter(small_samples):
 
 def test_the_seed_decides_what_is_sampled(small_samples):
     from evertree.distributed import sampling
-    from evertree.distributed.reading import Chunk
+    from evertree.distributed.chunks import Chunk
 
     x = mixture(1_000)
     share = sampling.share_of(1_000, 100)
@@ -144,6 +145,7 @@ def test_few_points(client, n):
     check(t) if n else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part_size", [10, 1_000])
 def test_points_that_are_all_the_same(client, part_size):
     t = et.distributed.cluster(np.ones((60, 3)), client, part_size=part_size)
@@ -152,6 +154,7 @@ def test_points_that_are_all_the_same(client, part_size):
     np.testing.assert_array_equal(np.unique(t.cut(n_clusters=60).compute()), np.arange(60))
 
 
+@pytest.mark.slow
 def test_float32_stays_float32(client):
     x = mixture(120, dtype=np.float32)
     t = et.distributed.cluster(da.from_array(x, chunks=(50, 4)), client, part_size=40)
@@ -162,6 +165,7 @@ def test_float32_stays_float32(client):
     assert t.to_hierarchy().points().dtype == np.float32
 
 
+@pytest.mark.slow
 def test_parameters_of_a_metric(client):
     x = mixture(100)
     inverse = np.linalg.inv(np.cov(x.T))
@@ -171,6 +175,7 @@ def test_parameters_of_a_metric(client):
     np.testing.assert_array_equal(t.metric_params["VI"], inverse)
 
 
+@pytest.mark.slow
 def test_parquet_in_several_files(client, tmp_path):
     frame = pd.DataFrame(mixture(200), columns=list("abcd"))
     for i in range(5):
@@ -180,6 +185,7 @@ def test_parquet_in_several_files(client, tmp_path):
     np.testing.assert_array_equal(t.to_hierarchy().points(), frame.to_numpy())
 
 
+@pytest.mark.slow
 def test_chunks_of_unknown_length(client):
     x = mixture(200)
     whole = da.from_array(x, chunks=(70, 4))
@@ -188,6 +194,7 @@ def test_chunks_of_unknown_length(client):
     np.testing.assert_array_equal(t.to_hierarchy().points(), x[x[:, 0] > 0])
 
 
+@pytest.mark.slow
 def test_tiny_chunks_are_put_together(client):
     steps = []
     et.distributed.cluster(da.from_array(mixture(100), chunks=(2, 4)), client, part_size=50, progress=steps.append)
@@ -267,6 +274,7 @@ def test_batches_come_and_go(client, small_samples, linkage, metric):
     np.testing.assert_array_equal(t.cut(n_clusters=9).compute(), t.to_hierarchy().cut(n_clusters=9))
 
 
+@pytest.mark.slow
 def test_a_batch_many_times_as_large_as_the_tree(client):
     x = mixture(300)
     t = et.distributed.cluster(x[:10], client, part_size=25)
@@ -276,6 +284,7 @@ def test_a_batch_many_times_as_large_as_the_tree(client):
     assert max(part.piece.n_leaves for part in t._runner().gather(t._parts)) <= 50
 
 
+@pytest.mark.slow
 def test_removing_all_and_starting_again(client):
     t = et.distributed.cluster(mixture(40), client, part_size=15)
     t.remove(t.keys())
@@ -288,6 +297,7 @@ def test_removing_all_and_starting_again(client):
     assert 41 not in t.keys().compute()
 
 
+@pytest.mark.slow
 def test_an_edit_that_fails_changes_nothing(client):
     x = mixture(60)
     t = et.distributed.cluster(x, client, part_size=20)
@@ -317,6 +327,7 @@ def test_an_edit_that_fails_changes_nothing(client):
     assert t.insert(x[:1]) == range(60, 61)
 
 
+@pytest.mark.slow
 def test_labels_are_of_the_moment_at_which_the_tree_was_cut(client):
     x = mixture(60)
     t = et.distributed.cluster(x, client, part_size=20)
@@ -326,6 +337,7 @@ def test_labels_are_of_the_moment_at_which_the_tree_was_cut(client):
     np.testing.assert_array_equal(labels.compute(), expected)
 
 
+@pytest.mark.slow
 def test_broken_trees_are_noticed(client):
     t = et.distributed.cluster(mixture(60), client, part_size=20)
     t.validate()
@@ -350,6 +362,7 @@ def test_broken_trees_are_noticed(client):
             t.validate()
 
 
+@pytest.mark.slow
 def test_progress_is_told(client):
     steps = []
     et.distributed.cluster(mixture(80), client, part_size=20, progress=steps.append)

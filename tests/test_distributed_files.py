@@ -14,6 +14,8 @@ from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError
 distributed = pytest.importorskip("distributed", reason="distributed trees need Dask")
 pd = pytest.importorskip("pandas")
 
+pytestmark = pytest.mark.slow
+
 
 def points(n: int = 80) -> np.ndarray:
     rng = np.random.default_rng(0)

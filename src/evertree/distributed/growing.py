@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.distributed.chunks import Chunk, Chunks
 from evertree.distributed.on_dask import OnDask
 from evertree.distributed.parts import STRIDE, Part, build, in_one, insert_into
 from evertree.distributed.pieces import Piece
-from evertree.distributed.reading import Chunk, Chunks
 from evertree.distributed.refining import Forest
 from evertree.distributed.routing import shuffle
 from evertree.distributed.sampling import Plan, Points, groups_below, plan, sample_chunk, share_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import threading
 import time
@@ -436,7 +435,7 @@ class _Edit:
     """An edit of a tree on a copy of its forest, which takes its place when all is done."""
 
     def __init__(self, t: DistributedHierarchy, runner: OnDask) -> None:
-        self._t, self.runner, self.forest = t, runner, _twin(t._forest)
+        self._t, self.runner, self.forest = t, runner, t._forest.copy()
         self._rounds = self._moves = self._grafts = 0
         self._stopped_by: str | None = None
         self._start, self._moved_before = time.perf_counter(), runner.bytes_moved
@@ -463,10 +462,3 @@ class _Edit:
             seconds=time.perf_counter() - self._start,
             stopped_by=self._stopped_by,
         )
-
-
-def _twin(forest: Forest) -> Forest:
-    """A forest that shares no more with another than what nobody changes."""
-    twin = copy.copy(forest)
-    twin.handles, twin._crowns, twin._is_due = dict(forest.handles), dict(forest._crowns), set(forest._is_due)
-    return twin

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import dask
 from distributed import as_completed
 
 from evertree.distributed.progress import Teller
@@ -14,6 +15,9 @@ from evertree.distributed.progress import Teller
 #: How often a task that failed is tried again. Tasks give back what is wrong with the data instead of raising it, so
 #: what fails is the machine.
 RETRIES = 3
+
+#: The upper nodes of many parts are larger than what Dask warns of. They are sent on purpose, once in a round.
+_QUIET = {"distributed.admin.large-graph-warning-threshold": "1 GiB"}
 
 #: What is done before other tasks that wait, because it lets large results go.
 URGENT = ("pick",)
@@ -43,7 +47,8 @@ class OnDask:
         """Start a task. The name is what the dashboard shows; arguments may be handles, or lists of these."""
         key = f"{name}-{self._token}-{next(self._numbers)}"
         priority = 1 if name in URGENT else 0
-        return self.client.submit(function, *args, key=key, pure=False, retries=RETRIES, priority=priority)
+        with dask.config.set(_QUIET):
+            return self.client.submit(function, *args, key=key, pure=False, retries=RETRIES, priority=priority)
 
     def start(self, delayed: Sequence[Any]) -> list[Any]:
         """Start to compute delayed values of the user's."""

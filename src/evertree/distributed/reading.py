@@ -1,26 +1,22 @@
-"""What users give as points, made into checked chunks on the workers.
-
-A chunk that is refused is no failure of its task, which would be tried again in vain: the task gives the error back,
-and the driver raises that of the first such chunk.
-"""
+"""What users give as points, made into checked chunks on the workers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
-from numpy.typing import NDArray
 
 from evertree import frames
+from evertree.distributed.chunks import Chunks, facts_of, read_chunk
 from evertree.distributed.on_dask import OnDask
-from evertree.errors import DimensionError, EvertreeError, counting_rows_from
+from evertree.errors import DimensionError
 from evertree.inputs import as_points
 from evertree.scheme import Scheme
 
@@ -29,50 +25,6 @@ _BYTES_SENT = 4_000_000
 
 #: Chunks are made larger where their mean size is this many times below that of a part, as each costs some tasks.
 _TOO_SMALL = 8
-
-
-class Facts(NamedTuple):
-    """What the driver has to know of a chunk."""
-
-    n_rows: int
-    largest: float  # coordinate
-    error: EvertreeError | None
-
-
-class Chunk(NamedTuple):
-    """Some rows of what a user gave."""
-
-    points: NDArray[Any]
-    facts: Facts
-
-
-@dataclass(frozen=True)
-class Chunks:
-    """Checked chunks: handles of `Chunk`, and the insertion number of the first point of each."""
-
-    handles: list[Any]
-    first: list[int]
-    lengths: list[int]
-    n_columns: int
-    dtype: np.dtype[Any]
-    largest: float
-
-    @property
-    def n_rows(self) -> int:
-        """How many points there are in all."""
-        return sum(self.lengths)
-
-    def batches(self, n_there: int, least: int) -> Iterator[Chunks]:
-        """The chunks in turn, as many at a time as at most double what is there, or have `least` points together."""
-        begin = 0
-        while begin < len(self.handles):
-            most, end = max(n_there, least), begin + 1
-            while end < len(self.handles) and sum(self.lengths[begin : end + 1]) <= most:
-                end += 1
-            some = slice(begin, end)
-            yield replace(self, handles=self.handles[some], first=self.first[some], lengths=self.lengths[some])
-            n_there += sum(self.lengths[some])
-            begin = end
 
 
 @dataclass(frozen=True)
@@ -110,27 +62,10 @@ def read(
     for k, fact in enumerate(facts):
         if fact.error is not None:  # once more, now that the numbers of its rows are known
             (raw,) = source.start([k])
-            (again,) = runner.gather([runner.submit("facts", _facts_of, check, raw, first[k])])
+            (again,) = runner.gather([runner.submit("facts", facts_of, check, raw, first[k])])
             raise again.error
     largest = max((fact.largest for fact in facts), default=0.0)
     return Chunks(handles, [first_id + row for row in first[:-1]], lengths, n_columns, dtype, largest)
-
-
-def read_chunk(scheme: Scheme, n_columns: int, dtype: np.dtype[Any], X: Any, first_row: int) -> Chunk:
-    """Check some rows: finite numbers, in range, that the metric makes something of."""
-    assert scheme.vectors is not None
-    n_rows = len(X)
-    with counting_rows_from(first_row):
-        try:
-            points = as_points(X, n_columns, dtype)
-            largest = float(np.abs(scheme.vectors.coordinates(points)).max(initial=0.0))
-        except EvertreeError as error:
-            return Chunk(np.empty((0, n_columns), dtype), Facts(n_rows, 0.0, error))
-    return Chunk(points, Facts(n_rows, largest, None))
-
-
-def _facts_of(check: Callable[[Any, int], Chunk], X: Any, first_row: int) -> Facts:
-    return check(X, first_row).facts
 
 
 def _source(runner: OnDask, X: Any, part_size: int, like: tuple[int, np.dtype[Any]] | None) -> _Source:

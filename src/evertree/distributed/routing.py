@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.columns import NULL
+from evertree.distributed.chunks import Chunk, Chunks
 from evertree.distributed.on_dask import OnDask
 from evertree.distributed.pieces import Piece, inflate, live_nodes
-from evertree.distributed.reading import Chunk, Chunks
 from evertree.distributed.sampling import Plan, Points
 from evertree.linkages import Ward
 from evertree.scheme import Scheme

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.columns import NULL
+from evertree.distributed.chunks import Chunk
 from evertree.distributed.parts import build
 from evertree.distributed.pieces import Piece
-from evertree.distributed.reading import Chunk
 from evertree.scheme import Scheme
 from evertree.tree import Aim
 
