@@ -21,6 +21,9 @@ from evertree.tree import Aim, invariants
 
 AIM = Aim("stable", 4)
 DATA = {name: x for name, x in helpers.hard_data().items() if len(x)}
+#: With the compiler off, these say enough.
+FEW = ("duplicates", "float32 far from the origin", "one point", "two points")
+EACH = [pytest.param(name, marks=[] if name in FEW else pytest.mark.slow) for name in DATA]
 SCHEMES = [Scheme("ward", "euclidean"), Scheme("average", "sqeuclidean")]
 WARD = SCHEMES[0]
 
@@ -119,8 +122,8 @@ def same(one: Piece, other: Piece) -> bool:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=["ward", "average"])
-@pytest.mark.parametrize("name", DATA)
-@pytest.mark.parametrize("n_parts", [2, 7])
+@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("n_parts", [pytest.param(2, marks=pytest.mark.slow), 7])
 def test_points_in_random_parts_become_a_tree_that_one_machine_calls_valid(name, scheme, n_parts):
     x = DATA[name]
     part = np.random.default_rng(n_parts).integers(0, n_parts, len(x))
@@ -139,6 +142,7 @@ def test_points_are_kept_as_they_were_given(metric):
     assert_valid(forest, runner, x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES, ids=["ward", "average"])
 @pytest.mark.parametrize("width", [128, None])
 @pytest.mark.parametrize("seed", range(3))
@@ -188,6 +192,7 @@ def test_a_round_that_finds_nothing_changes_nothing():
     assert runner.n_tasks.get("take", 0) == n_takes
 
 
+@pytest.mark.slow
 def test_tasks_change_nothing_and_their_order_does_not_matter():
     x = np.random.default_rng(1).normal(size=(150, 3))
     part = np.random.default_rng(2).integers(0, 5, 150)
@@ -215,6 +220,7 @@ def test_weights_stay_and_count():
     assert_valid(forest, runner, x, weights)
 
 
+@pytest.mark.slow
 def test_parts_stay_small():
     x = np.random.default_rng(5).normal(size=(200, 2))
     part = np.repeat([0, 1], [190, 10])
@@ -226,6 +232,7 @@ def test_parts_stay_small():
     assert len(n_points) >= 4
 
 
+@pytest.mark.slow
 def test_few_pairs_at_a_time_lead_there_too(monkeypatch):
     monkeypatch.setattr(refining, "FEWEST_PAIRS", 1)
     monkeypatch.setattr(refining, "SHARE_OF_PAIRS", 0)
@@ -282,7 +289,10 @@ def test_leaves_vanish_from_the_top():
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=["ward", "average"])
-@pytest.mark.parametrize("name", ["random", "duplicates", "integer grid", "float32"])
+@pytest.mark.parametrize(
+    "name",
+    ["duplicates", *(pytest.param(name, marks=pytest.mark.slow) for name in ("random", "integer grid", "float32"))],
+)
 def test_points_come_and_go(name, scheme):
     x = DATA[name]
     first = len(x) // 2

@@ -17,6 +17,9 @@ from evertree.tree import Aim, invariants
 
 AIM = Aim("stable", 4)
 DATA = {name: x for name, x in helpers.hard_data().items() if len(x)}
+#: With the compiler off, these say enough.
+FEW = ("duplicates", "float32 far from the origin", "one point", "two points")
+EACH = [pytest.param(name, marks=[] if name in FEW else pytest.mark.slow) for name in DATA]
 
 
 def live_of(x: np.ndarray, linkage: str = "ward", metric: str = "euclidean", weights=None):
@@ -47,7 +50,7 @@ def clusters_of(live) -> set[frozenset[int]]:
     return {frozenset(live.tree.birth[live.leaves(int(u))].tolist()) for u in live.nodes()}
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", EACH)
 @pytest.mark.parametrize(("linkage", "metric"), [("ward", "euclidean"), ("average", "sqeuclidean")])
 def test_a_live_tree_becomes_a_piece_and_back(name, linkage, metric):
     live = live_of(DATA[name], linkage, metric)
@@ -84,7 +87,7 @@ def test_points_come_back_bit_for_bit(metric):
     np.testing.assert_array_equal(twin.points(twin.leaves()), x[twin.tree.birth[twin.leaves()]])
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", EACH)
 @pytest.mark.parametrize("seed", range(3))
 def test_join_is_the_inverse_of_split(name, seed):
     live = live_of(DATA[name], weights=np.random.default_rng(seed).uniform(0.5, 3, len(DATA[name])))
