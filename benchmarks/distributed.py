@@ -97,9 +97,9 @@ def speed_up(n: int, part_size: int, folder: Path) -> None:
 class Memory:
     """The most memory that each worker has had, by a look ten times a second; those that were killed count too."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self) -> None:
         self.peak: dict[int, int] = {}
-        self._client, self._end = client, threading.Event()
+        self._end = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
     def __enter__(self) -> Memory:
@@ -127,19 +127,19 @@ def memory(n: int, part_size: int, limit: str) -> None:
     """More points than the workers may hold."""
     headline(f"{n:,} × {N_COLUMNS} points, two workers of {limit} each")
     print(f"The data: {n * N_COLUMNS * 8 / 1e6:,.0f} MB")
-    before = psutil.Process().memory_info().rss
-    with workers(2, limit) as client, Memory(client) as looked:
+    with workers(2, limit) as client, Memory() as looked:
+        before = psutil.Process().memory_info().rss
         t = clustered(gaussians(n), client, part_size)
         began = time.perf_counter()
         sizes = np.sort(da.bincount(t.cut(n_clusters=10), minlength=10).compute())
         print(f"Ten clusters of {', '.join(f'{size:,}' for size in sizes)} points, {time.perf_counter() - began:.1f} s")
         workers_now = set(client.run(os.getpid).values())
+        grown = psutil.Process().memory_info().rss - before
     peaks = [f"{looked.peak[pid] / 1e6:,.0f} MB" for pid in sorted(workers_now) if pid in looked.peak]
-    killed = [
-        pid for pid, peak in looked.peak.items() if pid not in workers_now and peak > 100e6
-    ]  # a nanny's helpers are small
+    # What else runs beside a nanny is small.
+    killed = [pid for pid, peak in looked.peak.items() if pid not in workers_now and peak > 100e6]
     print(f"Most memory of each worker: {', '.join(peaks)}; {len(killed)} restarted")
-    print(f"The driver grew by {(psutil.Process().memory_info().rss - before) / 1e6:,.0f} MB")
+    print(f"The driver, with the scheduler, grew by {grown / 1e6:,.0f} MB")
 
 
 def growth(sizes: list[int], part_size: int) -> None:

@@ -57,7 +57,8 @@ def cluster(
     search_width : int
         How widely to search for where a point belongs, and for clusters that would rather merge.
     part_size : int
-        Points of a part, about: what one task works on at a time, at about 1 kB a point and eight times the data.
+        Points of a part, about. A task works on one or two parts, and takes about 500 bytes for each of their points
+        and five times the data.
     seed : int
         Decides which points are sampled.
     progress : bool or callable, optional

@@ -46,7 +46,7 @@ def extend(runner: OnDask, forest: Forest, chunks: Chunks) -> dict[int, Any]:
     """The parts that get points of some chunks: handles of what they become."""
     scheme, aim = forest.scheme, forest.aim
     owners = plan_of(forest, runner)
-    planned = runner.submit("plan", _keep, owners)
+    planned = runner.share("plan", owners)
     # Not every part has a place among the numbers from 0 on.
     numbers, part_of = np.unique(owners.part, return_inverse=True)
     nodes = owners.piece.ids[owners.piece.stretches()[0][owners.roots]] % STRIDE
@@ -116,7 +116,3 @@ def _plan(runner: OnDask, chunks: Chunks, scheme: Scheme, aim: Aim, part_size: i
 
 def _shape_of(plan: Plan) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     return plan.part, plan.children
-
-
-def _keep(value: Any) -> Any:
-    return value

@@ -8,9 +8,9 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.distributed.on_dask import OnDask
 from evertree.distributed.parts import has_ids
 from evertree.distributed.refining import Forest
-from evertree.distributed.runner import Runner
 from evertree.errors import DuplicateKeyError, UnknownKeyError, listed
 from evertree.inputs import as_keys
 
@@ -34,9 +34,9 @@ def as_numbers(keys: Any) -> NDArray[np.int64]:
     return np.array(given, np.int64)
 
 
-def find_keys(runner: Runner, forest: Forest, keys: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+def find_keys(runner: OnDask, forest: Forest, keys: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
     """Those of some keys that each part has, for the parts that have any. All must be there."""
-    shared = runner.submit("keys", _keep, keys)
+    shared = runner.share("keys", keys)
     found = runner.gather([runner.submit("find", has_ids, handle, shared) for handle in forest.handles.values()])
     is_there = np.any([np.zeros(keys.size, np.bool_), *found], axis=0)
     if not is_there.all():
@@ -44,7 +44,3 @@ def find_keys(runner: Runner, forest: Forest, keys: NDArray[np.int64]) -> dict[i
             f"no live point has the key {listed(keys[~is_there].tolist())}: see keys() for the live keys"
         )
     return {number: keys[has] for number, has in zip(forest.handles, found, strict=True) if has.any()}
-
-
-def _keep(value: Any) -> Any:
-    return value

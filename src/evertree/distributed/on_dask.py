@@ -50,6 +50,10 @@ class OnDask:
         with dask.config.set(_QUIET):
             return self.client.submit(function, *args, key=key, pure=False, retries=RETRIES, priority=priority)
 
+    def share(self, name: str, value: Any) -> Any:
+        """A handle of a value that several tasks need, so that it is sent once."""
+        return self.submit(name, _keep, value)
+
     def start(self, delayed: Sequence[Any]) -> list[Any]:
         """Start to compute delayed values of the user's."""
         return self.client.compute(list(delayed), retries=RETRIES) if delayed else []
@@ -77,6 +81,10 @@ class OnDask:
         """Bytes that workers have ever sent, as far as those know that are still there."""
         counts = self.client.run(_bytes_sent, on_error="ignore")
         return sum(count for count in counts.values() if count)
+
+
+def _keep(value: Any) -> Any:
+    return value
 
 
 def _name_of(future: Any) -> str:
