@@ -327,6 +327,16 @@ def test_an_edit_that_fails_changes_nothing(client):
     assert t.insert(x[:1]) == range(60, 61)
 
 
+def test_the_largest_value_so_far_counts_for_overflow(client, monkeypatch, tmp_path):
+    t = et.distributed.cluster([[1e150, 0.0], [0.0, 1.0]], client)
+    t.save(tmp_path / "tree")
+    seen = []
+    monkeypatch.setattr("evertree.distributed.hierarchy.checked_largest", lambda *given: seen.append(given))
+    t.insert([[1.0, 1.0]])
+    et.distributed.load(tmp_path / "tree", client).insert([[1.0, 1.0], [2.0, 2.0]])
+    assert seen == [(3.0, 1e150, 2), (4.0, 1e150, 2)]
+
+
 @pytest.mark.slow
 def test_labels_are_of_the_moment_at_which_the_tree_was_cut(client):
     x = mixture(60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +23,17 @@ def points(n: int = 80) -> np.ndarray:
     return 5 * rng.normal(size=(6, 3))[rng.integers(6, size=n)] + rng.normal(size=(n, 3))
 
 
+@pytest.fixture(scope="module")
+def original(client, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("original") / "tree"
+    et.distributed.cluster(points(), client, part_size=25).save(path)
+    return path
+
+
 @pytest.fixture
-def saved(client, tmp_path) -> Path:
-    et.distributed.cluster(points(), client, part_size=25).save(tmp_path / "tree")
-    return tmp_path / "tree"
+def saved(original, tmp_path) -> Path:
+    """A saved tree, to be damaged or written over."""
+    return Path(shutil.copytree(original, tmp_path / "tree"))
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ class DistributedHierarchy:
         self._n_points = 0
         self._next_key = 0
         self._shape: tuple[int, np.dtype[Any]] | None = None
+        self._largest = 0.0  # coordinate of all points so far
         self._report = DistributedReport(0, 0, 0, 0, 0, 0.0, None)
         self._layout: arrays.Layout | None = None
         self._origin: str | None = None  # the directory that parts are read from again if workers are lost
@@ -234,7 +235,8 @@ class DistributedHierarchy:
             keys = range(self._next_key, self._next_key + chunks.n_rows)
             if not keys:
                 return keys
-            checked_largest(float(len(self) + len(keys)), chunks.largest, chunks.n_columns)
+            largest = max(self._largest, chunks.largest)
+            checked_largest(float(len(self) + len(keys)), largest, chunks.n_columns)
             if not forest.handles:
                 edit.forest = growing.grow(runner, chunks, forest, self._seed)
                 edit.refine()
@@ -243,7 +245,7 @@ class DistributedHierarchy:
                     edit.forest.edited(runner, growing.extend(runner, edit.forest, batch))
                     edit.refine()
             edit.commit(len(self) + len(keys))
-            self._next_key, self._shape = keys.stop, (chunks.n_columns, chunks.dtype)
+            self._next_key, self._shape, self._largest = keys.stop, (chunks.n_columns, chunks.dtype), largest
             return keys
 
     @one_at_a_time
@@ -415,6 +417,7 @@ class DistributedHierarchy:
             "n_points": len(self),
             "n_columns": n_columns,
             "dtype": None if dtype is None else dtype.name,
+            "largest": self._largest,
             "next_key": self._next_key,
         }
 
@@ -424,7 +427,7 @@ class DistributedHierarchy:
     ) -> DistributedHierarchy:
         """What `_header` was taken of."""
         t = cls(connection, forest, header["seed"])
-        t._n_points, t._next_key = header["n_points"], header["next_key"]
+        t._n_points, t._next_key, t._largest = header["n_points"], header["next_key"], header["largest"]
         t._shape = None if header["dtype"] is None else (header["n_columns"], np.dtype(header["dtype"]))
         t._report = DistributedReport(0, 0, 0, len(forest.handles), 0, 0.0, None)
         t._origin = origin
