@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import evertree as et
-from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError
+from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError, StoreError
 
 distributed = pytest.importorskip("distributed", reason="distributed trees need Dask")
 pd = pytest.importorskip("pandas")
@@ -126,6 +126,13 @@ def test_a_save_that_fails_leaves_what_was_there(client, saved, monkeypatch):
         t.save(saved)
     assert {path.name: path.read_bytes() for path in saved.iterdir()} == before
     assert [path.name for path in saved.parent.iterdir()] == ["tree"]
+
+
+def test_a_disk_that_workers_have_to_themselves(client, tmp_path, monkeypatch):
+    monkeypatch.setattr("evertree.distributed.files.write_part", lambda *_: {"part-00000-points.parquet": "elsewhere"})
+    with pytest.raises(StoreError, match="a disk that all workers and the driver see"):
+        et.distributed.cluster(points(10), client).save(tmp_path / "tree")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_foreign_directories_are_refused(client, tmp_path):

@@ -29,7 +29,7 @@ from evertree.distributed.pieces import Piece
 from evertree.distributed.refining import Forest
 from evertree.distributed.runner import Runner
 from evertree.distributed.settling import Top
-from evertree.errors import CorruptFileError, EvertreeError, FileFormatError, NewerFormatError
+from evertree.errors import CorruptFileError, EvertreeError, FileFormatError, NewerFormatError, StoreError
 from evertree.file_format import SIGNS_OF_DAMAGE
 from evertree.scheme import Scheme
 
@@ -57,6 +57,11 @@ def write(runner: Runner, path: str | os.PathLike[str], header: Mapping[str, Any
         folder = str(temporary)
         tasks = [runner.submit("save", write_part, part, folder, number) for number, part in forest.handles.items()]
         digests = {name: digest for written in runner.gather(tasks) for name, digest in written.items()}
+        unseen = [name for name in digests if not (temporary / name).is_file()]
+        if unseen:
+            raise StoreError(
+                f"{target} must be on a disk that all workers and the driver see; {unseen[0]} is not there"
+            )
         digests[_TOP] = _write_table(_top_table(forest.top), temporary / _TOP)
         about = {**header, "parts": list(forest.handles), "sha256": digests}
         metadata = {"format": _FORMAT, "version": FORMAT_VERSION, **about}
@@ -206,7 +211,10 @@ def _children(unions: Any) -> NDArray[np.int32]:
 
 
 def _write_table(table: Any, file: Path) -> str:
-    pq.write_table(table, file)
+    with file.open("wb") as stream:
+        pq.write_table(table, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
     return _digest(file)
 
 
