@@ -162,6 +162,62 @@ def test_with_an_exhaustive_search_it_is_the_batch_tree(scheme, width, seed):
     np.testing.assert_allclose(height, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES, ids=["ward", "average"])
+@pytest.mark.parametrize("most_pairs", [2, 1000])
+def test_exhaustive_searches_leave_no_blocking_pair(monkeypatch, scheme, most_pairs):
+    """Parts that show next to nothing have to ask for everything; weights make small clusters light."""
+    monkeypatch.setattr(tasks, "MOST_OPEN", 1)
+    monkeypatch.setattr(refining, "FEWEST_PAIRS", most_pairs)
+    monkeypatch.setattr(refining, "SHARE_OF_PAIRS", 0)
+    monkeypatch.setattr(refining, "MOST_ROUNDS", 500)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(70, 2)) + 3 * rng.integers(0, 4, size=(70, 1))
+        weights = np.exp(rng.normal(size=70))
+        part = np.minimum(np.argsort(np.argsort(x[:, 0] + rng.normal(size=70))) // 18, 3)
+        forest, runner = planted(x, part, scheme, Aim("stable", None), weights=weights, part_size=25)
+        assert forest.refine(runner).stopped_by == "stable"
+        live = inflate(forest.whole(runner), scheme, forest.aim)
+        assert not live.blocked(live.nodes()).any(), seed
+
+
+def test_subtrees_stay_where_most_of_them_is():
+    x = np.concatenate([DATA["random"] + 1000 * i for i in range(3)])
+    part = np.repeat([2, 0, 1], 40)
+    part[3], part[77] = 1, 2
+    forest, runner = planted(x, part, part_size=45)
+    held = {number: runner.gather([handle])[0].piece for number, handle in forest.handles.items()}
+    forest.refine(runner)
+    for number, start in ((2, 0), (0, 40), (1, 80)):
+        (after,) = runner.gather([forest.handles[number]])
+        assert np.sort(after.piece.ids).tolist() == list(range(start, start + 40))
+    assert held[0].n_leaves == 39
+    n_takes = runner.n_tasks["take"]
+    forest.refine(runner)
+    assert runner.n_tasks["take"] == n_takes
+
+
+def test_several_parts_in_one_come_with_the_oldest_first():
+    x = DATA["random"]
+    older, younger, none = (
+        build(x[rows], rows, None, WARD, AIM) for rows in (np.r_[0, 2], np.r_[1, 3:9], np.arange(0))
+    )
+    both = in_one([younger, none, older])
+    assert both.origin.tolist() == [2, 0]
+    assert [piece.ids.min() for piece in tasks.subtrees(both.piece)] == [0, 1]
+    assert in_one([none, none]).origin.size == 0
+
+
+def test_a_long_path_is_split_in_one_round(monkeypatch):
+    monkeypatch.setattr(tasks, "MOST_OPEN", 1)
+    x = DATA["powers"]
+    forest, runner = planted(x, np.zeros(40, np.int64), part_size=5)
+    assert forest.refine(runner).rounds <= 3
+    assert_valid(forest, runner, x)
+    assert max(seen.crown.piece.n_points for seen in forest._crowns.values()) <= 10
+
+
 def test_a_blocking_pair_across_a_border_is_found_and_resolved():
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=(30, 2)), rng.normal(size=(30, 2)) + 100])

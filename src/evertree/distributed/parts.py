@@ -202,14 +202,18 @@ def ask(
     nodes = np.flatnonzero(does_ask)
     live = inflate(piece, scheme, aim)
     asking = _questions_of(live, live_nodes(piece, nodes), number * STRIDE + nodes)
-    return _asked(asking, np.full(nodes.size, NULL), number, upper, lightest, scheme, aim)
+    # Inside its own subtree a node has been searched for already, but not in others of the part.
+    owner = upper.ids // STRIDE
+    owner[owner == number] = _BEFORE_OWN - subtree_of(piece, atoms)
+    own = _BEFORE_OWN - subtree_of(piece, nodes)
+    return _asked(asking, np.full(nodes.size, NULL), own, owner, upper, lightest, scheme, aim)
 
 
 def ask_above(upper: Piece, nodes: NDArray[np.int64], lightest: float, scheme: Scheme, aim: Aim) -> Asked:
     """The same for some nodes of the upper tree."""
     live, twins = inflate(upper, scheme, aim), live_nodes(upper, nodes)
     asking = _questions_of(live, twins, -1 - nodes)
-    return _asked(asking, twins, NULL, upper, lightest, scheme, aim)
+    return _asked(asking, twins, np.full(nodes.size, NULL), upper.ids // STRIDE, upper, lightest, scheme, aim)
 
 
 def questions_to(asked: Asked, number: int) -> Questions:
@@ -284,7 +288,8 @@ def take(
     arrived = np.concatenate([NO_NAMES, *(twig.piece.names() for twig in given)])
     is_due, has_arrived = np.zeros(piece.n_nodes, np.bool_), np.zeros(piece.n_nodes, np.bool_)
     has_arrived[find_nodes(piece, arrived)] = True
-    is_due[find_nodes(piece, seams)] = True
+    # The partner of a node with a name may now be in the same subtree, where nobody asks.
+    is_due[find_nodes(piece, np.concatenate([seams, names]))] = True
     is_due |= has_arrived
     edit = _Edit(piece, scheme, aim)
     for subtree in np.flatnonzero(is_new).tolist():
@@ -310,7 +315,7 @@ def insert_into(
     edit = _Edit(part.piece, scheme, aim, ids.size)
     incoming = Incoming(points, coordinates=scheme.vectors.coordinates(points))
     leaves = edit.live.add_leaves(incoming, np.ones(ids.size) if weights is None else weights, plain(ids), _NO_LEAVES)
-    subtree = edit.subtree_of(nodes)
+    subtree = subtree_of(part.piece, nodes)
     for i in np.unique(subtree).tolist():
         edit.begin(i)
         edit.live.insert(leaves[subtree == i])
@@ -322,7 +327,7 @@ def remove_from(part: Part, ids: NDArray[np.int64], scheme: Scheme, aim: Aim) ->
     """A part without the points of these insertion numbers, all of which it has."""
     edit = _Edit(part.piece, scheme, aim)
     rows = np.flatnonzero(np.isin(part.piece.ids, ids))
-    subtree = edit.subtree_of(rows)
+    subtree = subtree_of(part.piece, rows)
     for i in np.unique(subtree).tolist():
         edit.begin(i)
         leaves = (2 * rows[subtree == i]).astype(np.int32)
@@ -351,6 +356,12 @@ def scan(piece: Piece, nodes: NDArray[np.int64] | None, scheme: Scheme, aim: Aim
     return int(inverted), int(np.isin(found[:n_violated], looked_at).sum())
 
 
+def subtree_of(piece: Piece, nodes: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Which subtree of a piece some nodes are in."""
+    first, stop = piece.stretches()
+    return np.searchsorted(stop[piece.roots()], first[nodes], side="right")
+
+
 def find_nodes(piece: Piece, names: NDArray[np.int64]) -> NDArray[np.intp]:
     """The nodes that have one of some names, which need not be there. O(k log k)."""
     if len(names) == 0 or piece.n_leaves == 0:
@@ -376,12 +387,7 @@ class _Edit:
         self._first, self._stop = piece.stretches()
         self._roots = piece.roots()
         self._live_roots = self.node[self._roots].copy()
-        self._n_leaves = piece.n_leaves
         self._before = self._look()
-
-    def subtree_of(self, nodes: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Which subtree some nodes are in."""
-        return np.searchsorted(self._stop[self._roots], self._first[nodes], side="right")
 
     def begin(self, subtree: int) -> NDArray[np.int64]:
         """Make a subtree the tree that is edited; return its nodes, children first."""
@@ -441,6 +447,9 @@ def _questions_of(live: MeanLiveTree, u: NDArray[np.int64], asker: NDArray[np.in
     return Questions(asker, np.full(u.size, NULL), tree.size[u], tree.mean[u], tree.variance[u], tree.height[u], limit)
 
 
+#: Owners below this are subtrees of the part that asks.
+_BEFORE_OWN = NULL - 1
+
 #: Guests that descend through a tree before the next ones take their places.
 _GUESTS = 8_192
 
@@ -487,18 +496,28 @@ def _descend(
 def _asked(
     asking: Questions,
     twins: NDArray[np.int64],
-    own: int,
+    own: NDArray[np.int64],
+    owner: NDArray[np.int64],
     upper: Piece,
     lightest: float,
     scheme: Scheme,
     aim: Aim,
 ) -> Asked:
-    """Let nodes descend through the upper tree, and write down what they ask of each part."""
+    """Let nodes descend through the upper tree, and write down what they ask of each part.
+
+    They ask at atoms whose `owner` is another than their `own`.
+    """
+    order = np.argsort(own, kind="stable")
+    asking, twins, own = asking.at(order), twins[order], own[order]
     live, guests = _with_room_for_guests(upper, scheme, aim)
     live.search.bound[LIGHTEST] = lightest
-    owner = np.append(upper.ids // STRIDE, np.full(_GUESTS, own))
-    starts = np.full(asking.asker.size, live.root, np.int64)
-    partner, value, doors = _descend(live, guests, asking, twins, starts, owner, own)
+    starts = np.full(own.size, live.root, np.int64)
+    n_doors = live.search.front.shape[1] if aim.search_width else upper.n_leaves
+    partner, value, doors = np.empty(own.size, np.int32), np.empty(own.size), np.empty((own.size, n_doors), np.int32)
+    for label in np.unique(own).tolist():
+        some = slice(*np.searchsorted(own, [label, label + 1]))
+        found = _descend(live, guests, asking.at(some), twins[some], starts[some], owner, label)
+        partner[some], value[some], doors[some] = found
     seen = np.flatnonzero(partner != NULL)
     pairs = Pairs(asking.asker[seen], np.full(seen.size, NULL), value[seen])
     row, column = np.nonzero(doors != NULL)

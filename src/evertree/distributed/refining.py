@@ -93,7 +93,9 @@ class Forest:
         self._is_due = set(self.handles)
         #: Names of further nodes that are to ask again, wherever they are now.
         self._names = NO_NAMES
+        #: The nodes of the upper tree that have asked, and all that there were when they last did.
         self._known: set[_Known] = set()
+        self._looked_at: list[_Known] = []
 
     @classmethod
     def joined(
@@ -151,7 +153,7 @@ class Forest:
         """The same forest, to edit and refine apart from this one."""
         twin = Forest(self.handles, self.top, self.scheme, self.aim, self.part_size)
         twin._crowns, twin._is_due = dict(self._crowns), set(self._is_due)
-        twin._names, twin._known = self._names, self._known
+        twin._names, twin._known = self._names, set(self._known)
         return twin
 
     def upper(self, runner: Runner) -> Piece:
@@ -194,11 +196,16 @@ class Forest:
         return done
 
     def _round(self, runner: Runner, done: Progress) -> bool:
-        """One round; return whether there has to be another: something has changed, or not all pairs were taken."""
+        """One round; return whether there has to be another: something has changed, or there are more pairs."""
         if not self.handles:
             return False
-        pairs, is_all = self._find_pairs(runner, done)
-        crowns, outlines = self._expose(runner, pairs)
+        pairs = self._find_pairs(runner, done)
+        most = max(FEWEST_PAIRS, int(SHARE_OF_PAIRS * self.part_size))
+        order = np.argsort(pairs.value, kind="stable")
+        left = self._names_of(runner, pairs.asker[order[most:]])
+        # Who found a partner may have another, which shows when this one is gone.
+        self._names = np.concatenate([self._names_of(runner, pairs.asker[order[:most]]), left])
+        crowns, outlines = self._expose(runner, pairs.at(order[:most]))
         treelet = self.top, list(crowns), list(crowns.values()), self.part_size, self.scheme, self.aim
         (settled,) = runner.gather([runner.submit("treelet", settle, *treelet)])
         self.top = settled.top
@@ -207,7 +214,10 @@ class Forest:
         done.rounds, done.n_changed = done.rounds + 1, len(changed)
         done.moves, done.grafts = done.moves + settled.moves, done.grafts + settled.grafts
         self._count(done, changed)
-        return bool(changed) or settled.moves + settled.grafts > 0 or not is_all
+        if changed or settled.moves + settled.grafts:
+            return True
+        self._names = left
+        return order.size > most
 
     def _count(self, done: Progress, numbers: set[int]) -> None:
         """Add what the last tasks did that made the parts of some numbers, as far as these are there."""
@@ -239,8 +249,8 @@ class Forest:
         first, stop = upper.stretches()
         return np.flatnonzero(np.isin(first, ends - n_leaves) & np.isin(stop, ends))
 
-    def _find_pairs(self, runner: Runner, done: Progress) -> tuple[Pairs, bool]:
-        """Blocking pairs across borders, one for each node that asked; and whether these are all that were found."""
+    def _find_pairs(self, runner: Runner, done: Progress) -> Pairs:
+        """Blocking pairs across borders, one for each node that asked and found any."""
         lightest = min(seen.crown.lightest for seen in self._crowns.values())
         crowns = [seen.handle for seen in self._crowns.values()]
         shared = runner.submit("upper", join_crowns, self.top, list(self._crowns), crowns)
@@ -267,20 +277,15 @@ class Forest:
             answers.append(runner.submit("answer", tasks.answer, self.handles[number], number, questions, scheme, aim))
         pairs = _best_of([pairs for _, pairs in found] + runner.gather(answers))
         done.n_pairs = pairs.asker.size
-        most = max(FEWEST_PAIRS, int(SHARE_OF_PAIRS * self.part_size))
-        chosen, rest = pairs, pairs.asker[:0]
-        if pairs.asker.size > most:
-            order = np.argsort(pairs.value, kind="stable")
-            chosen = pairs.at(order[:most])
-            rest = pairs.asker[order[most:]]
         self._is_due.clear()
-        self._names = self._names_of(runner, rest[rest >= 0])
-        return chosen, rest.size == 0
+        return pairs
 
-    def _names_of(self, runner: Runner, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        by_part = _by_part(ids)
+    def _names_of(self, runner: Runner, askers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The names of nodes of parts; nodes of the upper tree are forgotten instead, which has the same effect."""
+        self._known -= {self._looked_at[-1 - asker] for asker in askers[askers < 0].tolist()}
         named = [
-            runner.submit("names", tasks.names_of, self.handles[number], nodes) for number, nodes in by_part.items()
+            runner.submit("names", tasks.names_of, self.handles[number], nodes)
+            for number, nodes in _by_part(askers[askers >= 0]).items()
         ]
         return np.concatenate([NO_NAMES, *runner.gather(named)])
 
@@ -290,9 +295,9 @@ class Forest:
         u = live_nodes(upper, np.arange(upper.n_nodes))
         parent = live.tree.parent[u]
         columns = *upper.names().T, live.tree.height[u], live.tree.height[parent]
-        known = [_Known(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-        is_changed = np.array([one not in self._known for one in known]) & (parent != NULL)
-        self._known = set(known)
+        self._looked_at = [_Known(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+        is_changed = np.array([one not in self._known for one in self._looked_at]) & (parent != NULL)
+        self._known = set(self._looked_at)
         return np.flatnonzero(is_changed)
 
     def _expose(self, runner: Runner, pairs: Pairs) -> tuple[dict[int, Any], dict[int, list[Outline]]]:
