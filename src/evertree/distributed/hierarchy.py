@@ -244,8 +244,8 @@ class DistributedHierarchy:
                 for batch in chunks.batches(len(self), forest.part_size):
                     edit.forest.edited(runner, growing.extend(runner, edit.forest, batch))
                     edit.refine()
-            edit.commit(len(self) + len(keys))
-            self._next_key, self._shape, self._largest = keys.stop, (chunks.n_columns, chunks.dtype), largest
+            shape = chunks.n_columns, chunks.dtype
+            edit.commit(len(self) + len(keys), _next_key=keys.stop, _shape=shape, _largest=largest)
             return keys
 
     @one_at_a_time
@@ -453,10 +453,9 @@ class _Edit:
         )
         self._stopped_by = done.stopped_by
 
-    def commit(self, n_points: int) -> None:
-        """The edit is done."""
-        self._t._forest, self._t._n_points, self._t._layout = self.forest, n_points, None
-        self._t._report = DistributedReport(
+    def commit(self, n_points: int, **state: Any) -> None:
+        """The edit is done: the tree has so many points now, and what else there is to know of it."""
+        report = DistributedReport(
             rounds=self._rounds,
             moves=self._moves,
             grafts=self._grafts,
@@ -465,3 +464,6 @@ class _Edit:
             seconds=time.perf_counter() - self._start,
             stopped_by=self._stopped_by,
         )
+        # In one step, so that Ctrl-C comes before or after all of it.
+        state |= {"_forest": self.forest, "_n_points": n_points, "_layout": None, "_report": report}
+        self._t.__dict__.update(state)
