@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.columns import NULL
+from evertree.distributed import asking
 from evertree.distributed import parts as tasks
-from evertree.distributed.parts import NO_NAMES, STRIDE, Crown, Pairs
+from evertree.distributed.asking import Pairs
+from evertree.distributed.parts import NO_NAMES, STRIDE, Crown
 from evertree.distributed.pieces import Outline, Piece, inflate, live_nodes
 from evertree.distributed.runner import Runner
 from evertree.distributed.settling import Top, join_crowns, join_parts, settle
@@ -257,24 +259,24 @@ class Forest:
         scheme, aim = self.scheme, self.aim
         asked = [
             runner.submit(
-                "ask", tasks.ask, handle, number, shared, lightest, number in self._is_due, self._names, scheme, aim
+                "ask", asking.ask, handle, number, shared, lightest, number in self._is_due, self._names, scheme, aim
             )
             for number, handle in self.handles.items()
             if len(self._names) or (number in self._is_due and self._crowns[number].crown.n_due)
         ]
         nodes = self._changed_above(self.upper(runner))
         if nodes.size:
-            asked.append(runner.submit("ask", tasks.ask_above, shared, nodes, lightest, scheme, aim))
-        found = runner.gather([runner.submit("count", tasks.counts_and_pairs, handle) for handle in asked])
+            asked.append(runner.submit("ask", asking.ask_above, shared, nodes, lightest, scheme, aim))
+        found = runner.gather([runner.submit("count", asking.counts_and_pairs, handle) for handle in asked])
         done.n_asked = sum(sum(counts.values()) for counts, _ in found)
         answers = []
         for number in sorted({number for counts, _ in found for number in counts}):
             questions = [
-                runner.submit("pick", tasks.questions_to, handle, number)
+                runner.submit("pick", asking.questions_to, handle, number)
                 for handle, (counts, _) in zip(asked, found, strict=True)
                 if number in counts
             ]
-            answers.append(runner.submit("answer", tasks.answer, self.handles[number], number, questions, scheme, aim))
+            answers.append(runner.submit("answer", asking.answer, self.handles[number], number, questions, scheme, aim))
         pairs = _best_of([pairs for _, pairs in found] + runner.gather(answers))
         done.n_pairs = pairs.asker.size
         self._is_due.clear()
