@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads docs animation reproduce lock clean help
+.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench-anomalies   find the anomalies of two labelled streams beside IsolationForest and rrcf"
 	@echo "make bench-threads   measure how much faster several threads are than one"
 	@echo "make bench-drift   follow the clusters of two streams with known drift, draw them"
+	@echo "make bench-distributed   measure trees on Dask: speed-up, memory of workers, growth of seconds and bytes moved"
 	@echo "make clean   remove what these commands made"
 	@echo "make lock    write constraints.txt anew from the newest packages"
 
@@ -77,6 +78,9 @@ bench-threads: $(VENV)/bench
 
 bench-drift: $(VENV)/test
 	$(BIN)/python -m benchmarks.drift
+
+bench-distributed: $(VENV)/bench $(VENV)/test
+	$(BIN)/python -m benchmarks.distributed
 
 # A stamp in .venv says what has been installed into it.
 $(VENV)/pip: constraints.txt

@@ -36,6 +36,17 @@ def _doctest_names(doctest_namespace, tmp_path, monkeypatch, request):
     doctest_namespace.update(np=np, et=evertree)
     if isinstance(request.node, pytest.DoctestItem):
         monkeypatch.chdir(tmp_path)
+        if "distributed" in request.node.path.parts:
+            doctest_namespace["client"] = request.getfixturevalue("client")
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A Dask cluster of two workers in this process."""
+    distributed = pytest.importorskip("distributed", reason="distributed trees need Dask")
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = Path(__file__).parents[1] / "examples"
 GENERATED = {"_build", "api", "gallery"}
 PAGES = sorted(path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in GENERATED)
+EXTRA_OF_PAGE = {"river.md": ["river"], "distributed.md": ["distributed", "pyarrow"]}
 RESULT = re.compile(r"# → (.*)$")
 
 
@@ -57,12 +58,13 @@ def run_block(code: str, name: str, names: dict) -> int:
         ("anomalies.md", 7),
         ("databases.md", 3),
         ("river.md", 8),
+        ("distributed.md", 5),
     ],
 )
 def test_examples_of_a_page_run(page, n_results, tmp_path, monkeypatch):
     """One after the other, in an empty folder; at least so many results are as the page says."""
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="the examples draw")
-    for module in ("pandas", "polars", "networkx", "sklearn", *(["river"] if page == "river.md" else [])):
+    for module in ("pandas", "polars", "networkx", "sklearn", *EXTRA_OF_PAGE.get(page, ())):
         pytest.importorskip(module, reason=f"the examples use {module}")
     monkeypatch.chdir(tmp_path)
     blocks = python_blocks(DOCS / page)
@@ -123,6 +125,15 @@ def test_reference_has_the_models_for_river():
         names = {f"evertree.{model.__name__}.{name}" for name in own if not name.startswith("_")}
         assert f"evertree.{model.__name__}.learn_one" in names
         assert names <= listed_in_api()
+
+
+def test_reference_has_the_trees_on_dask():
+    pytest.importorskip("distributed", reason="trees on Dask need it")
+    names = {f"evertree.distributed.{name}" for name in et.distributed.__all__}
+    tree = et.distributed.DistributedHierarchy
+    names |= {f"evertree.distributed.DistributedHierarchy.{name}" for name in vars(tree) if not name.startswith("_")}
+    assert "evertree.distributed.DistributedHierarchy.cut" in names
+    assert names <= listed_in_api()
 
 
 def test_reference_names_nothing_that_is_not_there():

@@ -65,6 +65,8 @@ def test_importing_is_light(tmp_path):
         "sklearn",
         "matplotlib",
         "river",
+        "dask",
+        "distributed",
         "scipy",
         "typer",
         "rich",

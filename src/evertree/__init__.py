@@ -20,6 +20,7 @@ from evertree.verdicts import Instability
 from evertree.window import Window
 
 if TYPE_CHECKING:
+    from evertree import distributed as distributed
     from evertree.estimators import AnytimeClustering as AnytimeClustering
     from evertree.sql import Follower as Follower
     from evertree.sql import Tick as Tick
@@ -36,6 +37,7 @@ _LAZY = {
     "RiverAnomalies": "evertree.streaming",
     "RiverClustering": "evertree.streaming",
     "Tick": "evertree.sql",
+    "distributed": "evertree.distributed",
     "follow": "evertree.sql",
 }
 
@@ -65,5 +67,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
+        module = importlib.import_module(_LAZY[name])
+        return module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,7 +6,9 @@ Where a built-in exception says the same, ours is a subclass of it too: code wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -154,6 +156,20 @@ def either(names: Iterable[Any]) -> str:
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
+#: The number of the first row of what is being checked.
+_first_row: ContextVar[int] = ContextVar("first_row", default=0)
+
+
+@contextmanager
+def counting_rows_from(first: int) -> Iterator[None]:
+    """Let error texts in this block count rows from `first`: what is checked there is a part of what the user gave."""
+    token = _first_row.set(first)
+    try:
+        yield
+    finally:
+        _first_row.reset(token)
+
+
 def name_rows(rows: NDArray[np.intp]) -> str:
     """Some row numbers for an error text."""
-    return f"row{'s' if rows.size > 1 else ''} {listed(rows.tolist())}"
+    return f"row{'s' if rows.size > 1 else ''} {listed((rows + _first_row.get()).tolist())}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evertree.kernels import (
+        borders,
         chain,
         cut,
         dissimilarities,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "borders",
     "chain",
     "cut",
     "dissimilarities",

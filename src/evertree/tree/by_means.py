@@ -156,7 +156,7 @@ class MeanLiveTree(LiveTree):
             return
         if self._largest is None:
             self._largest = _largest_of(self.tree.mean[self.leaves()])
-        self._largest = _checked_largest(total, max(self._largest, _largest_of(coordinates)), coordinates.shape[1])
+        self._largest = checked_largest(total, max(self._largest, _largest_of(coordinates)), coordinates.shape[1])
 
     def fill(
         self,
@@ -297,7 +297,7 @@ def _largest_of(coordinates: NDArray[Any]) -> float:
     return float(np.abs(coordinates).max(initial=0.0))
 
 
-def _checked_largest(total_weight: float, largest: float, n_columns: int) -> float:
+def checked_largest(total_weight: float, largest: float, n_columns: int) -> float:
     """The largest coordinate, unless the total weight times its square overflows."""
     limit = np.sqrt(np.finfo(np.float64).max / 4 / n_columns / total_weight) if total_weight else np.inf
     if largest > limit:

@@ -1,0 +1,185 @@
+"""Trees on Dask: speed-up from one worker process to two, memory of each worker, growth of seconds and of bytes moved.
+
+Run it with ``make bench-distributed``; ``python -m benchmarks.distributed speed-up --points 100000`` does a part of it.
+Prints tables; nothing is asserted. Data are made, or read, by the workers, chunk by chunk. The machine should be idle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import psutil
+from distributed import Client, LocalCluster
+from numpy.typing import NDArray
+
+import evertree as et
+from benchmarks import datasets
+
+SECTIONS = ("speed-up", "memory", "growth")
+N_COLUMNS = 16
+CHUNK = 100_000
+
+
+def headline(text: str) -> None:
+    print(f"\n## {text}\n", flush=True)
+
+
+def gaussians(n: int) -> Any:
+    """A mixture of 100 Gaussians as a Dask array, each chunk of which is made when it is needed."""
+    chunks = [min(CHUNK, n - start) for start in range(0, n, CHUNK)]
+    return da.map_blocks(_block, chunks=(tuple(chunks), (N_COLUMNS,)), dtype=np.float64, meta=np.empty((0, 0)))
+
+
+def _block(block_info: Any = None) -> NDArray[np.float64]:
+    where = block_info[None]
+    rng = np.random.default_rng([1, where["chunk-location"][0]])
+    centres = 10 * np.random.default_rng(0).normal(size=(100, N_COLUMNS))
+    n_rows = where["chunk-shape"][0]
+    return centres[rng.integers(100, size=n_rows)] + rng.normal(size=(n_rows, N_COLUMNS))
+
+
+@contextmanager
+def workers(count: int, memory_limit: str | None = None) -> Iterator[Client]:
+    """A local cluster of so many processes, which have compiled what they need."""
+    options = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**options, memory_limit=memory_limit or 0) as cluster, Client(cluster) as client:
+        with et.distributed.cluster(gaussians(1_000), client, part_size=200) as warm:
+            warm.cut(n_clusters=2).compute()
+        client.run(_warm_up)
+        yield client
+
+
+def _warm_up() -> None:
+    h = et.Hierarchy()
+    h.insert(np.random.default_rng(0).normal(size=(100, N_COLUMNS)))
+    h.refine()
+
+
+def clustered(X: Any, client: Client, part_size: int) -> et.distributed.DistributedHierarchy:
+    """A tree, and beside its report what is true of it."""
+    t = et.distributed.cluster(X, client, part_size=part_size)
+    report = t.report
+    print(
+        f"{len(t):,} points, {report.parts} parts: {report.seconds:.1f} s, {report.rounds} rounds, "
+        f"{report.grafts:,} grafts, {report.bytes_moved / 1e6:,.0f} MB moved, stopped by {report.stopped_by!r}",
+        flush=True,
+    )
+    return t
+
+
+def speed_up(n: int, part_size: int, folder: Path) -> None:
+    """Seconds with one worker and with two."""
+    headline("From one worker process to two (aim: at least 1.5)")
+    data = {f"{n:,} Gaussian points": lambda: gaussians(n)}
+    missing = datasets.missing("covtype", folder)
+    if missing is None:
+        data["covtype"] = lambda: da.from_array(datasets.load("covtype", folder)[0], chunks=(CHUNK // 2, -1))
+    else:
+        print(f"covtype: {missing}")
+    for name, make in data.items():
+        seconds = {}
+        for count in (1, 2):
+            with workers(count) as client:
+                print(f"{name}, {count} worker{'s' if count > 1 else ''}: ", end="")
+                seconds[count] = clustered(make(), client, part_size).report.seconds
+        print(f"{name}: {seconds[1] / seconds[2]:.2f} times as fast with two workers", flush=True)
+
+
+class Memory:
+    """The most memory that each worker has had, by a look ten times a second; those that were killed count too."""
+
+    def __init__(self) -> None:
+        self.peak: dict[int, int] = {}
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        processes: dict[int, psutil.Process] = {}
+        while not self._end.wait(0.1):
+            # Nannies are in this process: their children are the workers.
+            for pid in {process.pid for process in psutil.Process().children(recursive=True)} - processes.keys():
+                processes[pid] = psutil.Process(pid)
+            for pid, process in processes.items():
+                try:
+                    self.peak[pid] = max(self.peak.get(pid, 0), process.memory_info().rss)
+                except psutil.NoSuchProcess:
+                    continue
+
+
+def memory(n: int, part_size: int, limit: str) -> None:
+    """More points than the workers may hold."""
+    headline(f"{n:,} × {N_COLUMNS} points, two workers of {limit} each")
+    print(f"The data: {n * N_COLUMNS * 8 / 1e6:,.0f} MB")
+    with workers(2, limit) as client, Memory() as looked:
+        before = psutil.Process().memory_info().rss
+        t = clustered(gaussians(n), client, part_size)
+        began = time.perf_counter()
+        sizes = np.sort(da.bincount(t.cut(n_clusters=10), minlength=10).compute())
+        print(f"Ten clusters of {', '.join(f'{size:,}' for size in sizes)} points, {time.perf_counter() - began:.1f} s")
+        workers_now = set(client.run(os.getpid).values())
+        grown = psutil.Process().memory_info().rss - before
+    peaks = [f"{looked.peak[pid] / 1e6:,.0f} MB" for pid in sorted(workers_now) if pid in looked.peak]
+    # What else runs beside a nanny is small.
+    killed = [pid for pid, peak in looked.peak.items() if pid not in workers_now and peak > 100e6]
+    print(f"Most memory of each worker: {', '.join(peaks)}; {len(killed)} restarted")
+    print(f"The driver, with the scheduler, grew by {grown / 1e6:,.0f} MB")
+
+
+def growth(sizes: list[int], part_size: int) -> None:
+    """Seconds and bytes by the number of points, and the exponents of their growth."""
+    headline("Growth with the number of points, two workers")
+    seconds, moved = [], []
+    for n in sizes:
+        with workers(2) as client:
+            report = clustered(gaussians(n), client, part_size).report
+        seconds.append(report.seconds)
+        moved.append(report.bytes_moved)
+    if len(sizes) > 1:
+        for what, values in (("seconds", seconds), ("bytes moved", moved)):
+            exponent, logarithm = np.polyfit(np.log(sizes), np.log(values), 1)
+            print(f"{what}: about {np.exp(logarithm):.3g} · n^{exponent:.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all by default")
+    parser.add_argument("--points", type=int, default=1_000_000, help="points of the speed-up")
+    parser.add_argument("--large", type=int, default=10_000_000, help="points of the run with little memory")
+    parser.add_argument("--memory-limit", default="600MB", help="of each worker in that run")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000, 3_000_000])
+    parser.add_argument("--part-size", type=int, default=100_000)
+    parser.add_argument("--folder", type=Path, default=datasets.FOLDER, help="where the data sets are")
+    options = parser.parse_args()
+    unknown = set(options.sections) - set(SECTIONS)
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    print(f"evertree {et.__version__}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    chosen = options.sections or SECTIONS
+    if "speed-up" in chosen:
+        speed_up(options.points, options.part_size, options.folder)
+    if "memory" in chosen:
+        memory(options.large, min(options.part_size, 50_000), options.memory_limit)
+    if "growth" in chosen:
+        growth(options.sizes, options.part_size)
+    print(f"\nLoad at the end: {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

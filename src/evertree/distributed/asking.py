@@ -1,0 +1,211 @@
+"""Questions between parts: is there a blocking pair across a border? Every function here is pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.columns import LIGHTEST, NULL
+from evertree.distributed.parts import STRIDE, Part, find_nodes, subtree_of
+from evertree.distributed.pieces import Piece, inflate, live_nodes
+from evertree.scheme import Scheme
+from evertree.tree import Aim, MeanLiveTree
+from evertree.tree.by_means import plain
+
+#: Owners below this are subtrees of the part that asks.
+_BEFORE_OWN = NULL - 1
+
+#: Guests that descend through a tree before the next ones take their places.
+_GUESTS = 8_192
+
+
+class Questions(NamedTuple):
+    """Whether some nodes would rather merge with a node inside an atom."""
+
+    asker: NDArray[np.int64]  # (q,) where the node lives, as an atom has it; negative for one above the parts
+    atom: NDArray[np.int64]  # (q,) the id of the atom
+    size: NDArray[np.float64]  # (q,) of the node, and so on
+    mean: NDArray[Any]  # (q, m)
+    variance: NDArray[np.float64]
+    height: NDArray[np.float64]
+    limit: NDArray[np.float64]  # (q,) the height of its parent, less what rounding may have added
+
+    def at(self, some: Any) -> Questions:
+        """Some of them."""
+        return Questions(*(column[some] for column in self))
+
+
+class Pairs(NamedTuple):
+    """Blocking pairs across a border."""
+
+    asker: NDArray[np.int64]  # (p,)
+    partner: NDArray[np.int64]  # (p,) where it lives, as an atom has it; NULL where it can be seen from outside
+    value: NDArray[np.float64]  # (p,) ζ between the two
+
+    def at(self, some: Any) -> Pairs:
+        """Some of them."""
+        return Pairs(self.asker[some], self.partner[some], self.value[some])
+
+
+class Asked(NamedTuple):
+    """The questions of a part to others, by the part that they go to, and the pairs that it saw by itself."""
+
+    questions: dict[int, Questions]
+    pairs: Pairs
+
+
+def ask(
+    part: Part,
+    number: int,
+    upper: Piece,
+    lightest: float,
+    asks_due: bool,
+    names: NDArray[np.int64],
+    scheme: Scheme,
+    aim: Aim,
+) -> Asked:
+    """Search for blocking pairs between nodes of a part and what is elsewhere.
+
+    Each node descends through the upper tree, and asks at the nearest atoms of other parts where one may be inside.
+
+    Parameters
+    ----------
+    upper
+        The crowns of all parts, joined.
+    lightest
+        No point anywhere weighs less.
+    asks_due
+        Whether all nodes ask that are due; if not, only those of the given names.
+    """
+    piece = part.piece
+    does_ask = part.due.copy() if asks_due else np.zeros(piece.n_nodes, np.bool_)
+    does_ask[find_nodes(piece, names)] = True
+    # What can be seen from outside asks there.
+    atoms = upper.ids[upper.ids // STRIDE == number] - number * STRIDE
+    is_above = np.zeros(len(piece.children), np.bool_)
+    is_atom = np.zeros(piece.n_nodes, np.bool_)
+    is_atom[atoms] = True
+    kernels.borders.open_paths(plain(piece.children), piece.n_leaves, is_atom, is_above)
+    does_ask &= ~is_atom
+    does_ask[piece.n_leaves :] &= ~is_above
+    nodes = np.flatnonzero(does_ask)
+    live = inflate(piece, scheme, aim)
+    asking = _questions_of(live, live_nodes(piece, nodes), number * STRIDE + nodes)
+    # Inside its own subtree a node has been searched for already, but not in others of the part.
+    owner = upper.ids // STRIDE
+    owner[owner == number] = _BEFORE_OWN - subtree_of(piece, atoms)
+    own = _BEFORE_OWN - subtree_of(piece, nodes)
+    return _asked(asking, np.full(nodes.size, NULL), own, owner, upper, lightest, scheme, aim)
+
+
+def ask_above(upper: Piece, nodes: NDArray[np.int64], lightest: float, scheme: Scheme, aim: Aim) -> Asked:
+    """The same for some nodes of the upper tree."""
+    live, twins = inflate(upper, scheme, aim), live_nodes(upper, nodes)
+    asking = _questions_of(live, twins, -1 - nodes)
+    return _asked(asking, twins, np.full(nodes.size, NULL), upper.ids // STRIDE, upper, lightest, scheme, aim)
+
+
+def questions_to(asked: Asked, number: int) -> Questions:
+    """What was asked of the part of this number."""
+    return asked.questions[number]
+
+
+def counts_and_pairs(asked: Asked) -> tuple[dict[int, int], Pairs]:
+    """How much was asked of each part, and the pairs that were found without."""
+    return {number: some.asker.size for number, some in asked.questions.items()}, asked.pairs
+
+
+def answer(part: Part, number: int, questions: Sequence[Questions], scheme: Scheme, aim: Aim) -> Pairs:
+    """Search a part, from the atoms where questions were asked, for blocking pairs."""
+    asked = Questions(*(np.concatenate(columns) for columns in zip(*questions, strict=True)))
+    live, nodes = _with_room_for_guests(part.piece, scheme, aim)
+    starts = live_nodes(part.piece, asked.atom - number * STRIDE)
+    partner, value, _ = _descend(live, nodes, asked, np.full(starts.size, NULL), starts)
+    found = np.flatnonzero(partner != NULL)
+    u = partner[found].astype(np.int64)
+    node = np.where(u % 2 == 0, u >> 1, part.piece.n_leaves + (u >> 1))
+    return Pairs(asked.asker[found], number * STRIDE + node, value[found])
+
+
+def _questions_of(live: MeanLiveTree, u: NDArray[np.int64], asker: NDArray[np.int64]) -> Questions:
+    """What some live nodes would ask, wherever they do."""
+    tree, limit = live.tree, np.empty(u.size)
+    kernels.borders.find_limits(tree, live.tag, u, limit)
+    return Questions(asker, np.full(u.size, NULL), tree.size[u], tree.mean[u], tree.variance[u], tree.height[u], limit)
+
+
+def _with_room_for_guests(piece: Piece, scheme: Scheme, aim: Aim) -> tuple[MeanLiveTree, NDArray[np.int32]]:
+    """A live tree of a piece, and leaves that hang nowhere."""
+    live = inflate(piece, scheme, aim, _GUESTS)
+    return live, (2 * (piece.n_leaves + np.arange(_GUESTS))).astype(np.int32)
+
+
+def _descend(
+    live: MeanLiveTree,
+    guests: NDArray[np.int32],
+    asked: Questions,
+    twins: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    owner: NDArray[np.int64] | None = None,
+    own: int = NULL,
+) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int32]]:
+    """Let each node that asks descend from its start: its partner, or NULL, ζ, and the atoms where to ask on.
+
+    Atoms are those of an `owner`, by row, other than `own`. A node may have a twin in the tree.
+    """
+    tree, n = live.tree, asked.asker.size
+    n_doors = 0
+    if owner is not None:
+        n_doors = live.search.front.shape[1] if live.aim.search_width else live.n_points
+    partner, value, doors = np.empty(n, np.int32), np.empty(n), np.full((n, n_doors), NULL, np.int32)
+    for begin in range(0, n, guests.size):
+        some = slice(begin, min(begin + guests.size, n))
+        a = guests[: some.stop - begin]
+        p = a + 1
+        tree.size[a], tree.mean[a], tree.variance[a] = asked.size[some], asked.mean[some], asked.variance[some]
+        tree.height[a], tree.height[p] = asked.height[some], asked.limit[some]
+        # A guest is its own sibling: what rounding may have done to its parent is in the limit already.
+        tree.parent[a], tree.left[p], tree.right[p], tree.parent[p] = p, a, a, NULL
+        found = partner[some], value[some]
+        kernels.borders.find_partners(tree, live.search, live.tag, a, twins[some], starts[some], *found)
+        if owner is not None:
+            kernels.borders.choose_doors(tree, live.search, live.tag, a, owner, own, doors[some])
+    return partner, value, doors
+
+
+def _asked(
+    asking: Questions,
+    twins: NDArray[np.int64],
+    own: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    upper: Piece,
+    lightest: float,
+    scheme: Scheme,
+    aim: Aim,
+) -> Asked:
+    """Let nodes descend through the upper tree, and write down what they ask of each part.
+
+    They ask at atoms whose `owner` is another than their `own`.
+    """
+    order = np.argsort(own, kind="stable")
+    asking, twins, own = asking.at(order), twins[order], own[order]
+    live, guests = _with_room_for_guests(upper, scheme, aim)
+    live.search.bound[LIGHTEST] = lightest
+    starts = np.full(own.size, live.root, np.int64)
+    n_doors = live.search.front.shape[1] if aim.search_width else upper.n_leaves
+    partner, value, doors = np.empty(own.size, np.int32), np.empty(own.size), np.empty((own.size, n_doors), np.int32)
+    for label in np.unique(own).tolist():
+        some = slice(*np.searchsorted(own, [label, label + 1]))
+        found = _descend(live, guests, asking.at(some), twins[some], starts[some], owner, label)
+        partner[some], value[some], doors[some] = found
+    seen = np.flatnonzero(partner != NULL)
+    pairs = Pairs(asking.asker[seen], np.full(seen.size, NULL), value[seen])
+    row, column = np.nonzero(doors != NULL)
+    atom = upper.ids[doors[row, column] >> 1]
+    questions = asking.at(row)._replace(atom=atom)
+    to = atom // STRIDE
+    return Asked({int(number): questions.at(to == number) for number in np.unique(to)}, pairs)

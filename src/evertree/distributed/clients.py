@@ -1,0 +1,89 @@
+"""Which Dask cluster does the work: one that is given, the current one, or one of our own on this machine."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from distributed import Client, LocalCluster
+
+from evertree.errors import ClosedError, ParameterError
+
+
+class _Own:
+    """A local cluster that trees share which were made without a client. It ends with the last of them."""
+
+    lock = threading.Lock()
+    client: Any = None
+    n_users = 0
+
+    @classmethod
+    def enter(cls) -> Any:
+        with cls.lock:
+            if cls.client is None or cls.client.status != "running":
+                n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+                # A free port for the dashboard: another cluster may have the usual one.
+                cluster = LocalCluster(n_workers=n_cores, threads_per_worker=1, dashboard_address=":0")
+                cls.client, cls.n_users = Client(cluster), 0
+            cls.n_users += 1
+            return cls.client
+
+    @classmethod
+    def leave(cls, client: Any) -> None:
+        with cls.lock:
+            cls.n_users -= client is cls.client
+            if client is not cls.client or cls.n_users:
+                return
+            cls.client = None
+        client.close()
+        client.cluster.close()
+
+
+class Connection:
+    """A Dask client, and whether it is to one of our own clusters, which end with the last that uses it.
+
+    Parameters
+    ----------
+    client : distributed.Client or None
+        None for the current one; where there is none, a cluster of processes is started on this machine, one for each
+        core. Its client becomes the current one, so that results can be computed.
+    """
+
+    def __init__(self, client: Any = None) -> None:
+        given = _checked(client) if client is not None else _current()
+        self._is_own = given is None or given is _Own.client
+        self._client = _Own.enter() if self._is_own else given
+
+    @property
+    def client(self) -> Any:
+        """The client, as long as it is open."""
+        if not self.is_open:
+            raise ClosedError("the tree, or its Dask client, is closed: load it from a directory that it was saved to")
+        return self._client
+
+    @property
+    def is_open(self) -> bool:
+        """Whether work can still be done."""
+        return self._client is not None and self._client.status == "running"
+
+    def close(self) -> None:
+        """Let the client go. One that was given stays open."""
+        client, self._client = self._client, None
+        if client is not None and self._is_own:
+            _Own.leave(client)
+
+
+def _checked(client: Any) -> Any:
+    if not isinstance(client, Client):
+        raise ParameterError(f"client must be None or a distributed.Client; it is {type(client).__name__}")
+    if client.asynchronous:
+        raise ParameterError("client must not be asynchronous: use Client(address) without asynchronous=True")
+    return client
+
+
+def _current() -> Any:
+    try:
+        return _checked(Client.current())
+    except ValueError:  # there is none, or it cannot be used
+        return None

@@ -1,0 +1,95 @@
+"""`OnDask`: the runner whose tasks are Dask's."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import dask
+from distributed import as_completed
+
+from evertree.distributed.progress import Teller
+
+#: How often a task that failed is tried again. Tasks give back what is wrong with the data instead of raising it, so
+#: what fails is the machine.
+RETRIES = 3
+
+#: The upper nodes of many parts are larger than what Dask warns of. They are sent on purpose, once in a round.
+_QUIET = {"distributed.admin.large-graph-warning-threshold": "1 GiB"}
+
+#: What is done before other tasks that wait, because it lets large results go.
+URGENT = ("pick",)
+
+
+class OnDask:
+    """Runs tasks on a Dask cluster.
+
+    A result stays where it was computed for as long as its handle, a future, is held. Dask knows how each result came
+    about, also of those that were let go: if a worker is lost, what it held is computed again, from the chunks of the
+    user if need be. So tasks must be pure, and what they are given must be small or another's result.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    teller : Teller, optional
+        Told when tasks that are waited for are done.
+    """
+
+    def __init__(self, client: Any, teller: Teller | None = None) -> None:
+        self.client = client
+        self.teller = teller or Teller(None)
+        self._token = uuid.uuid4().hex[:8]
+        self._numbers = itertools.count()
+
+    def submit(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        """Start a task. The name is what the dashboard shows; arguments may be handles, or lists of these."""
+        key = f"{name}-{self._token}-{next(self._numbers)}"
+        priority = 1 if name in URGENT else 0
+        with dask.config.set(_QUIET):
+            return self.client.submit(function, *args, key=key, pure=False, retries=RETRIES, priority=priority)
+
+    def share(self, name: str, value: Any) -> Any:
+        """A handle of a value that several tasks need, so that it is sent once."""
+        return self.submit(name, _keep, value)
+
+    def start(self, delayed: Sequence[Any]) -> list[Any]:
+        """Start to compute delayed values of the user's."""
+        return self.client.compute(list(delayed), retries=RETRIES) if delayed else []
+
+    def gather(self, handles: Sequence[Any]) -> list[Any]:
+        """The results of tasks, when all of them are done."""
+        if self.teller.callback is not None:
+            self.wait(handles)
+        return self.client.gather(list(handles))
+
+    def wait(self, handles: Iterable[Any]) -> None:
+        """Wait until all of some tasks are done. Their results stay where they are."""
+        futures = list(handles)
+        for done, future in enumerate(as_completed(futures, loop=self.client.loop), start=1):
+            self.teller.tell(_name_of(future), done, len(futures))
+
+    def in_turn(self, handles: Sequence[Any]) -> Iterator[Any]:
+        """The results of tasks one after the other, each when it is done."""
+        for done, future in enumerate(handles, start=1):
+            yield future.result()
+            self.teller.tell(_name_of(future), done, len(handles))
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes that workers have ever sent, as far as those know that are still there."""
+        counts = self.client.run(_bytes_sent, on_error="ignore")
+        return sum(count for count in counts.values() if count)
+
+
+def _keep(value: Any) -> Any:
+    return value
+
+
+def _name_of(future: Any) -> str:
+    return str(future.key).partition("-")[0]
+
+
+def _bytes_sent(dask_worker: Any) -> int:
+    return int(dask_worker.transfer_outgoing_bytes_total)

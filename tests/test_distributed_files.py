@@ -1,0 +1,177 @@
+"""Trees on Dask in directories of Parquet: they come back as they were, and damage is noticed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import evertree as et
+from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError, StoreError
+
+distributed = pytest.importorskip("distributed", reason="distributed trees need Dask")
+pd = pytest.importorskip("pandas")
+
+pytestmark = pytest.mark.slow
+
+
+def points(n: int = 80) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return 5 * rng.normal(size=(6, 3))[rng.integers(6, size=n)] + rng.normal(size=(n, 3))
+
+
+@pytest.fixture(scope="module")
+def original(client, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("original") / "tree"
+    et.distributed.cluster(points(), client, part_size=25).save(path)
+    return path
+
+
+@pytest.fixture
+def saved(original, tmp_path) -> Path:
+    """A saved tree, to be damaged or written over."""
+    return Path(shutil.copytree(original, tmp_path / "tree"))
+
+
+@pytest.mark.parametrize(
+    ("linkage", "metric", "params", "dtype"),
+    [
+        ("ward", "euclidean", None, np.float64),
+        ("ward", "seuclidean", {"V": [1.0, 2.0, 1 / 3]}, np.float64),
+        ("average", "cosine", None, np.float32),
+    ],
+)
+def test_a_tree_comes_back_as_it_was(client, tmp_path, linkage, metric, params, dtype):
+    x = points().astype(dtype)
+    t = et.distributed.cluster(
+        x, client, linkage=linkage, metric=metric, metric_params=params, part_size=25, search_width=3, seed=7
+    )
+    t.remove([5, 6])
+    t.save(tmp_path / "tree")
+    u = et.distributed.load(tmp_path / "tree", client)
+    assert repr(u) == repr(t)
+    u.validate()
+    np.testing.assert_array_equal(u.linkage_matrix(77), t.linkage_matrix(77))
+    np.testing.assert_array_equal(u.cut(n_clusters=9).compute(), t.cut(n_clusters=9).compute())
+    np.testing.assert_array_equal(u.keys().compute(), t.keys().compute())
+    np.testing.assert_array_equal(u.to_hierarchy().points(), np.delete(x, [5, 6], axis=0))
+    assert u._header() == t._header()
+    assert u.report.stopped_by is None
+    more = points(30) + 1
+    assert u.insert(more) == t.insert(more) == range(80, 110)
+    u.validate()
+    assert u.is_monotone()
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_small_trees(client, tmp_path, n):
+    et.distributed.cluster(points(n), client).save(tmp_path / "tree")
+    t = et.distributed.load(tmp_path / "tree", client)
+    assert len(t) == n
+    t.validate()
+    t.insert(points(4))
+    t.validate()
+
+
+def test_other_programs_can_read_the_points(saved):
+    parts = [pd.read_parquet(path) for path in sorted(saved.glob("*-points.parquet"))]
+    assert len(parts) > 1
+    table = pd.concat(parts).sort_values("key")
+    assert table["key"].tolist() == list(range(80))
+    np.testing.assert_array_equal(np.stack(table["point"]), points())
+
+
+def test_saving_over_the_directory_that_it_was_read_from(client, saved):
+    before = sorted(saved.parent.iterdir())
+    t = et.distributed.load(saved, client)
+    t.insert(points(40))
+    t.save(saved)
+    assert sorted(saved.parent.iterdir()) == before  # and nothing beside it
+    t.validate()
+    u = et.distributed.load(saved, client)
+    np.testing.assert_array_equal(u.linkage_matrix(119), t.linkage_matrix(119))
+    t.insert(points(5))
+    t.validate()
+
+
+def test_places_that_cannot_be_saved_to(client, tmp_path):
+    t = et.distributed.cluster(points(10), client)
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        t.save(tmp_path / "nowhere" / "tree")
+    (tmp_path / "file").write_text("a file")
+    with pytest.raises(NotADirectoryError, match="must be a folder"):
+        t.save(tmp_path / "file")
+    (tmp_path / "mine").mkdir()
+    t.save(tmp_path / "mine")  # an empty folder will do
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("years of work")
+    with pytest.raises(FileExistsError, match="holds something else"):
+        t.save(tmp_path / "other")
+    assert (tmp_path / "other" / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_save_that_fails_leaves_what_was_there(client, saved, monkeypatch):
+    before = {path.name: path.read_bytes() for path in saved.iterdir()}
+    t = et.distributed.load(saved, client)
+    t.remove([0])
+
+    def fail(*_):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("evertree.distributed.files._put_in_place", fail)
+    with pytest.raises(OSError, match="disk is full"):
+        t.save(saved)
+    assert {path.name: path.read_bytes() for path in saved.iterdir()} == before
+    assert [path.name for path in saved.parent.iterdir()] == ["tree"]
+
+
+def test_a_disk_that_workers_have_to_themselves(client, tmp_path, monkeypatch):
+    monkeypatch.setattr("evertree.distributed.files.write_part", lambda *_: {"part-00000-points.parquet": "elsewhere"})
+    with pytest.raises(StoreError, match="a disk that all workers and the driver see"):
+        et.distributed.cluster(points(10), client).save(tmp_path / "tree")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_foreign_directories_are_refused(client, tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such directory"):
+        et.distributed.load(tmp_path / "nothing", client)
+    with pytest.raises(FileFormatError, match=r"not a directory written by DistributedHierarchy\.save"):
+        et.distributed.load(tmp_path, client)
+    (tmp_path / "metadata.json").write_text('{"metadata": {"format": "other"}, "sha256": ""}')
+    with pytest.raises(FileFormatError, match="not a directory written by"):
+        et.distributed.load(tmp_path, client)
+
+
+@pytest.mark.parametrize("name", ["part-00000-points.parquet", "part-00001-unions.parquet", "top.parquet"])
+@pytest.mark.parametrize("damage", ["changed", "cut off", "gone"])
+def test_damaged_files_are_noticed(client, saved, name, damage):
+    path = saved / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(content if damage == "changed" else content[:-10])
+    with pytest.raises(CorruptFileError, match="is damaged"):
+        et.distributed.load(saved, client)
+
+
+def test_damaged_metadata_are_noticed(client, saved):
+    path = saved / "metadata.json"
+    text = path.read_text()
+    for broken in (text[:-5], "[]", text.replace('"n_points": 80', '"n_points": 81')):
+        path.write_text(broken)
+        with pytest.raises(CorruptFileError, match="is damaged"):
+            et.distributed.load(saved, client)
+
+
+def test_directories_of_newer_versions_are_refused(client, saved):
+    path = saved / "metadata.json"
+    sealed = json.loads(path.read_text())
+    sealed["metadata"]["version"] = 99
+    path.write_text(json.dumps(sealed))
+    with pytest.raises(NewerFormatError, match=r"version 99.*upgrade evertree"):
+        et.distributed.load(saved, client)
