@@ -42,17 +42,28 @@ def kernel(function: Callable[..., Any]) -> Any:
 
     Numba's own cache looks only at the file in which a function stands: an edit in a file whose functions it calls
     would go unnoticed. So what is kept is stamped with the sources of all kernels.
+
+    Nothing else runs in Python meanwhile. So other threads, which may read a tree at any time, never see half an edit.
     """
+    return _compiled(function, nogil=False)
+
+
+def free_kernel(function: Callable[..., Any]) -> Any:
+    """As `kernel`, but other threads run meanwhile. It may change only what none of them looks at."""
+    return _compiled(function, nogil=True)
+
+
+def _compiled(function: Callable[..., Any], nogil: bool) -> Any:
     if numba.config.DISABLE_JIT:
         return function
     try:
-        compiled = numba.njit(cache=True, _nrt=False)(function)
+        compiled = numba.njit(cache=True, nogil=nogil, _nrt=False)(function)
         cache_file = compiled._cache._cache_file
         cache_file._source_stamp  # noqa: B018  to know that this Numba has it
         cache_file._source_stamp = _SOURCES
         cache_file._load_index = _or_nothing(cache_file._load_index)
     except (RuntimeError, AttributeError):  # nowhere to keep it, or no way to stamp it: compile in every process
-        return numba.njit(_nrt=False)(function)
+        return numba.njit(nogil=nogil, _nrt=False)(function)
     return compiled
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import (
+    AHEAD,
     EVALUATED,
     EVALUATED_BEFORE,
+    INNER_TOP,
     LEAF_TOP,
     MEASURED,
+    N_AHEAD,
     N_PIVOTS,
     N_POINTS,
     NULL,
@@ -91,6 +94,12 @@ def evaluate_all(tree, i):
             u = 2 * pairs.some[s]
             pairs.lower[u] = pairs.block[s]
             pairs.upper[u] = pairs.block[s]
+    note_pivots(pairs, i)
+
+
+@inline
+def note_pivots(pairs, i):
+    """Fill the distances between leaf `i`, whose dissimilarities to all others are known, and the pivots. O(1)."""
     for k in range(pairs.state[N_PIVOTS]):
         pairs.pivot[i >> 1, k] = distance(pairs, pairs.lower[2 * pairs.pivots[k]])
 
@@ -151,9 +160,43 @@ def measure_point(linkage, tree, i, comes):
 
     Where they are equal they are the linkage. For a node with `i` below it they mean nothing.
     """
-    tree.pairs.state[MEASURED] = NULL
+    state = tree.pairs.state
+    state[MEASURED] = NULL
+    if comes and state[AHEAD] < state[N_AHEAD]:
+        recall_point(linkage, tree, i)
+        state[UNBOUNDED] = max(state[UNBOUNDED] - 1, 0)
+        state[EVALUATED_BEFORE] = state[EVALUATED]
+        return
     measure_leaves(linkage, tree, i, comes)
     measure_unions(linkage, tree)
+
+
+@step
+def recall_point(linkage, tree, i):
+    """`measure_point` for a leaf that has been measured ahead: compute anew what has changed since. O(n) copied."""
+    pairs = tree.pairs
+    line = pairs.ahead[pairs.state[AHEAD]]
+    pairs.state[AHEAD] += 1
+    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
+        pairs.lower[u] = line[u]
+        pairs.upper[u] = line[u]
+    note_pivots(pairs, i)
+    root = tree.state[ROOT]
+    if not pairs.stale[root]:
+        return
+    u, is_new = root, True
+    while True:
+        if is_new and pairs.stale[tree.left[u]]:
+            u = tree.left[u]
+        elif is_new and pairs.stale[tree.right[u]]:
+            u = tree.right[u]
+        else:
+            measure_union(linkage, tree, u)
+            if u == root:
+                return
+            p = tree.parent[u]
+            is_new = tree.left[p] == u and pairs.stale[tree.right[p]] != 0
+            u = tree.right[p] if is_new else p
 
 
 def _matters_for_smallest(linkage, pairs, u, best):

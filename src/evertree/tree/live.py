@@ -67,10 +67,13 @@ class Aim:
         ``"homogeneous"`` or ``"stable"``.
     search_width : int or None
         Nodes that a descent keeps on each level; None for exhaustive searches.
+    n_threads : int or None
+        How many threads work on it; None for the procedure for one, whose result is another.
     """
 
     goal: str
     search_width: int | None
+    n_threads: int | None = None
 
     @property
     def is_stable(self) -> bool:
