@@ -203,8 +203,14 @@ STAMP = 0  # the number of the last search
 IS_EXACT = 1  # whether searches are exhaustive
 FRESH = 2  # how many steps are left to do for the lists of neighbours: the sum of `Search.fresh`
 FRESH_ROW = 3  # the row at which they go on
+NOTES = 4  # which lists a leaf that is met goes on: one of the following
 STOP_AT = 5  # refinement stops for a moment when so many grafts have been made
-N_SEARCH_STATE = 6  # files hold as many; entry 4 means nothing
+N_SEARCH_STATE = 6
+
+# Entries of `Search.state[NOTES]`.
+BOTH_LISTS = 0  # that of the leaf that searches, and the other way round
+OWN_LIST = 1  # that of the leaf that searches: then others may search at the same time
+NO_LIST = 2  # none: then others may read lists at the same time
 
 # Entries of `Search.bound`.
 LIGHTEST = 0  # no point weighs less

@@ -16,7 +16,7 @@ from evertree.cutting import HierarchyCuts
 from evertree.errors import DimensionError, ParameterError
 from evertree.exports import HierarchyExports
 from evertree.incoming import Progress, receive, receive_again, receive_changed
-from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_weights, as_whole_number, as_width
+from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_threads, as_weights, as_whole_number, as_width
 from evertree.keeping import HierarchyWindows
 from evertree.keys import KeyTable
 from evertree.refinement import Report
@@ -101,9 +101,10 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         metric_params: Mapping[str, Any] | None = None,
         goal: str = "stable",
         search_width: int | None = 4,
+        n_jobs: int | None = None,
         seed: int = 0,
     ) -> None:
-        aim = Aim(as_choice("goal", goal, GOALS), as_width(search_width))
+        aim = Aim(as_choice("goal", goal, GOALS), as_width(search_width), as_threads(n_jobs))
         self._seed = as_whole_number("seed", seed)
         self._lock = threading.RLock()
         self._n_edits = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
@@ -207,6 +208,22 @@ def _real(value: Any) -> float:
         return float(value)
     except OverflowError:
         return -math.inf if value < 0 else math.inf
+
+
+def as_threads(n_jobs: Any) -> int | None:
+    """How many threads `n_jobs` asks for: -1 for all processors, -2 for all but one, and so on; None for none."""
+    if n_jobs is None:
+        return None
+    if not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise ParameterError(
+            f"n_jobs must be a positive integer, -1 for all processors, or None for one thread; it is {n_jobs!r}"
+        )
+    return int(n_jobs) if n_jobs > 0 else max(n_processors() + 1 + int(n_jobs), 1)
+
+
+def n_processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def as_width(search_width: Any) -> int | None:

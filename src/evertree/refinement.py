@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from evertree.columns import UNLIMITED
 from evertree.tree import LiveTree
 from evertree.tree.by_means import REORDER_SHARE
+from evertree.tree.rounds import FEWEST_POINTS, Rounds
+from evertree.tree.threads import Threads
 
 #: Seconds that a call of the kernel may take, and seconds between two calls of a progress callback.
 _SLICE = 0.005
@@ -100,6 +103,31 @@ class _Rate:
         return self._hits / self._tries if self._tries else 1.0
 
 
+class _Steps:
+    """Refinement by one thread, in short calls of a kernel."""
+
+    def __init__(self, live: LiveTree, to_stable: bool) -> None:
+        self._step = live.stabilise if to_stable else live.homogenise
+        self._n_steps = 1 if to_stable else 256  # it adapts to the speed of the machine and the number of columns
+
+    def take(self, moves_left: int, _deadline: float, _look: Callable[[], object]) -> None:
+        """Refine for a moment, by at most so many moves."""
+        began = time.perf_counter()
+        self._step(self._n_steps, moves_left)
+        seconds = max(time.perf_counter() - began, 1e-7)
+        self._n_steps = max(1, min(2 * self._n_steps, int(self._n_steps * _SLICE / seconds)))
+
+
+@contextmanager
+def _steps(live: LiveTree, to_stable: bool, max_moves: int | None) -> Iterator[_Steps | Rounds]:
+    """Refinement by several threads where they are wanted; a budget of moves is kept by one alone."""
+    if live.aim.n_threads is None or max_moves is not None or live.n_points < FEWEST_POINTS:
+        yield _Steps(live, to_stable)
+    else:
+        with Threads(live.aim.n_threads) as threads:
+            yield Rounds(live, threads, to_stable)
+
+
 def run(
     live: LiveTree,
     until: str,
@@ -123,11 +151,8 @@ def run(
         live.prepare_search()
     if seconds is None or seconds > _SECONDS_TO_REORDER * live.n_points:
         reorder(0.1)
-    step = live.stabilise if to_stable else live.homogenise
     before = _counts(live)
     moved, grafted = _Rate(), _Rate()
-    n_steps = 1 if to_stable else 256  # in a slice; it adapts to the speed of the machine and the number of columns
-
     history: list[tuple[float, float, int]] = []
 
     def quality() -> float:
@@ -154,32 +179,36 @@ def run(
             stopped_by="guard" if stopped_by == until and live.n_guarded else stopped_by,
         )
 
+    def look() -> None:
+        nonlocal last_call
+        if progress is not None and time.perf_counter() - last_call >= _PROGRESS_EVERY:
+            progress(report(None))
+            last_call = time.perf_counter()
+
     stopped_by = None
-    while stopped_by is None:
-        began = time.perf_counter()
-        counts = _counts(live)
-        n_made = int((counts - before)[[_MOVES, _GRAFTS]].sum())
-        moves_left = UNLIMITED if max_moves is None else min(max_moves - n_made, UNLIMITED)
-        if not history or began - start >= _LATER * max(history[-1][0], _FIRST_MOMENT):
-            history.append((began - start, quality(), n_made))
-        if live.n_pending == 0 and not (to_stable and live.n_due):
-            stopped_by = until
-        elif seconds is not None and began - start >= seconds:
-            stopped_by = "seconds"
-        elif moves_left <= 0:
-            stopped_by = "moves"
-        else:
-            step(n_steps, moves_left)
-            now = time.perf_counter()
-            if seconds is None or seconds - (now - start) > _SECONDS_TO_REORDER * live.n_points:
-                reorder(REORDER_SHARE)  # the kernel stops where that is due, so that it does not depend on the clock
-            new = _counts(live) - counts
-            moved.note(int(new[_CHECKS]), int(new[_MOVES]))
-            grafted.note(int(new[_SEARCHES]), int(new[_GRAFTS]))
-            n_steps = max(1, min(2 * n_steps, int(n_steps * _SLICE / max(now - began, 1e-7))))
-            if progress is not None and now - last_call >= _PROGRESS_EVERY:
-                progress(report(None))
-                last_call = now
+    with _steps(live, to_stable, max_moves) as steps:
+        while stopped_by is None:
+            began = time.perf_counter()
+            counts = _counts(live)
+            n_made = int((counts - before)[[_MOVES, _GRAFTS]].sum())
+            moves_left = UNLIMITED if max_moves is None else min(max_moves - n_made, UNLIMITED)
+            if not history or began - start >= _LATER * max(history[-1][0], _FIRST_MOMENT):
+                history.append((began - start, quality(), n_made))
+            if live.n_pending == 0 and not (to_stable and live.n_due):
+                stopped_by = until
+            elif seconds is not None and began - start >= seconds:
+                stopped_by = "seconds"
+            elif moves_left <= 0:
+                stopped_by = "moves"
+            else:
+                steps.take(moves_left, np.inf if seconds is None else start + seconds, look)
+                left = np.inf if seconds is None else seconds - (time.perf_counter() - start)
+                if left > _SECONDS_TO_REORDER * live.n_points:
+                    reorder(REORDER_SHARE)  # steps end where that is due, so that it does not depend on the clock
+                new = _counts(live) - counts
+                moved.note(int(new[_CHECKS]), int(new[_MOVES]))
+                grafted.note(int(new[_SEARCHES]), int(new[_GRAFTS]))
+                look()
     final = report(stopped_by)
     if progress is not None:
         progress(final)

@@ -15,7 +15,7 @@ from evertree.frames import is_frame, take_keys
 from evertree.incoming import Progress, receive, without_first
 from evertree.inputs import as_keys, as_weights
 from evertree.keys import KeyTable
-from evertree.tree import Incoming, LiveTree, new_tree, starting
+from evertree.tree import Incoming, LiveTree, crowd, new_tree, starting
 from evertree.tree.by_means import REORDER_SHARE
 from evertree.verdicts import HierarchyVerdicts
 from evertree.window import Moment, MovingWindow, Window, moment_of
@@ -30,10 +30,6 @@ NO_WEIGHTS = np.empty(0)
 
 #: Points that are looked at first where some are too old.
 _FIRST_LOOK = 16
-
-#: Points that are inserted between two looks at whether Ctrl-C has come.
-_PART = 4_096
-
 
 class Edit:
     """The block in which an edit is made."""
@@ -107,8 +103,11 @@ class HierarchyWorkings(HierarchyVerdicts):
                 others = self._keys.leaves() if live.needs_order else NONE
                 births = self._keys.next_births(weights.size)[n_passing:]
                 leaves = live.add_leaves(staying, weights[n_passing:], births, others)
-                for start in range(0, leaves.size, _PART):
-                    live.insert(leaves[start : start + _PART])
+                start = 0
+                while start < leaves.size:
+                    stop = start + crowd.n_at_once(live, leaves.size - start)
+                    crowd.insert(live, leaves[start:stop], lambda: held.should_stop and before is not None)
+                    start = stop
                     leaves = self._reorder(live, REORDER_SHARE, leaves)
                     if held.should_stop and before is not None:
                         self._live, self._keys = before

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import (
+    BOTH_LISTS,
     FRESH,
     FRESH_ROW,
     LEAF_TOP,
+    NO_LIST,
+    NOTES,
     NULL,
     ROOT,
     STAMP,
@@ -22,10 +25,8 @@ from evertree.kernels.topology import hangs
 
 
 @inline
-def note_one(search, i, j, value):
-    """Put leaf `j` on the list of leaf `i` if it is nearer than the last there. O(N_NEAR)."""
-    near, near_value = search.near, search.near_value
-    row = i >> 1
+def note_in(near, near_value, row, j, value):
+    """Put leaf `j` on the list in a row if it is nearer than the last there. O(N_NEAR)."""
     k = near.shape[1] - 1
     value = min(value, np.float64(np.finfo(near_value.dtype).max))  # farther ones are all the same
     if not value < near_value[row, k]:
@@ -42,10 +43,25 @@ def note_one(search, i, j, value):
 
 
 @inline
+def note_one(search, i, j, value):
+    """Put leaf `j` on the list of leaf `i` if it is nearer than the last there. O(N_NEAR)."""
+    note_in(search.near, search.near_value, i >> 1, j, value)
+
+
+@inline
 def note_near(search, i, j, value):
     """Note that leaves `i` and `j` are so near to each other. O(N_NEAR)."""
     note_one(search, i, j, value)
     note_one(search, j, i, value)
+
+
+@inline
+def note_met(search, i, j, value):
+    """Note that leaf `i` has met leaf `j`, on the lists on which such is to be noted. O(N_NEAR)."""
+    if search.state[NOTES] != NO_LIST:
+        note_one(search, i, j, value)
+    if search.state[NOTES] == BOTH_LISTS:
+        note_one(search, j, i, value)
 
 
 @inline

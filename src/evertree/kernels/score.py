@@ -79,7 +79,7 @@ def standing_apart(measure, size, size_beside, height, height_above, enough):
     ratio = size_beside / size
     if measure == DISPLACEMENT:
         return ratio
-    rise = max(height_above - height, 0.0)
+    rise = height_above - height
     # A logarithm takes as long as a distance, and few are needed: log(1 + x) is at most x.
     if not rise * ratio * LOG2_E > enough:
         return 0.0

@@ -14,7 +14,7 @@ from evertree.kernels.check import is_blocking
 from evertree.kernels.climb import climb
 from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.linkage_values import value_of_sq
-from evertree.kernels.neighbours import forget_near, note_near
+from evertree.kernels.neighbours import forget_near, note_met
 from evertree.kernels.statistics import sq_dist
 from evertree.kernels.topology import is_leaf
 from evertree.linkages import Average, Ward
@@ -108,7 +108,7 @@ def descend_means(linkage, tree, search, a, limit):
                 best, smallest, sq, value = try_node(linkage, tree, a, u, best, smallest)
                 if is_leaf(u):
                     if is_leaf(a):
-                        note_near(search, a, u, np.sqrt(sq))
+                        note_met(search, a, u, np.sqrt(sq))
                 elif limit == np.inf or may_hold(linkage, tree, search, a, u, sq, smallest):
                     n_next = keep_nearest(search, 1 - side, n_next, u, value)
         count, side = n_next, 1 - side
@@ -180,7 +180,7 @@ def place_by_means(linkage, tree, search, i):
     value = value_of_sq(linkage, tree, i, root, sq_dist(tree.mean, i, root))
     is_beside_root = value >= tree.height[root]
     if is_leaf(root):
-        note_near(search, i, root, np.sqrt(sq_dist(tree.mean, i, root)))
+        note_met(search, i, root, np.sqrt(sq_dist(tree.mean, i, root)))
         return root
     q, _ = descend_means(linkage, tree, search, i, value if is_beside_root else np.inf)
     if q != NULL:

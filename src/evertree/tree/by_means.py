@@ -11,6 +11,7 @@ from evertree import kernels
 from evertree.columns import (
     GRAFTS,
     INSERTED,
+    LEAF_TOP,
     MEAN_NODE,
     NULL,
     ORDERED_AT,
@@ -178,7 +179,7 @@ class MeanLiveTree(LiveTree):
 
     def insert(self, leaves: NDArray[np.int32]) -> None:
         """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
-        self._begin_edit()
+        self.begin_edit()
         if self.aim.is_stable:
             kernels.stabilise.insert_by_search(self.tree, self.work, self.search, self.tag, leaves)
         else:
@@ -186,7 +187,7 @@ class MeanLiveTree(LiveTree):
 
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
-        self._begin_edit()
+        self.begin_edit()
         self._forget_neighbours(leaves, 0)
         kernels.remove.detach_leaves(self.tree, self.work, self.tag, leaves, np.empty_like(leaves))
         self.homogenise()
@@ -213,6 +214,9 @@ class MeanLiveTree(LiveTree):
         n_edits = int(state[INSERTED] + state[GRAFTS])
         if self.n_points < FEWEST_TO_REORDER or n_edits - state[ORDERED_AT] < share * self.n_points:
             return None
+        n_edits -= self._n_waiting
+        if n_edits - state[ORDERED_AT] < share * self.n_points:
+            return None
         state[ORDERED_AT] = n_edits
         nodes = self.nodes()
         place = np.arange(self.tree.parent.size, dtype=np.int32)
@@ -237,6 +241,12 @@ class MeanLiveTree(LiveTree):
             search.fresh[rows] = search.fresh.copy()
             search.seen[:] = 0
         return place
+
+    @property
+    def _n_waiting(self) -> int:
+        """How many leaves are filled and hang nowhere yet. O(n)."""
+        allocated = self.tree.parent[: 2 * int(self.tree.state[LEAF_TOP]) : 2] >= NULL
+        return int(np.count_nonzero(allocated)) - self.n_points
 
     def for_scanning(self) -> MeanTree:
         """The tree itself: a check relies on nothing that was found out before."""

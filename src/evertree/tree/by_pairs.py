@@ -251,7 +251,7 @@ class PairLiveTree(LiveTree):
     def insert(self, leaves: NDArray[np.int32]) -> None:
         """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
         self.never_pause()
-        self._begin_edit()
+        self.begin_edit()
         start = 0
         with self.threads():
             while start < leaves.size:
@@ -300,7 +300,7 @@ class PairLiveTree(LiveTree):
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
         self.never_pause()
-        self._begin_edit()
+        self.begin_edit()
         self._forget_neighbours(leaves, 0)
         kernels.remove.detach_leaves_of_pairs(self.tree, self.work, self.tag, leaves)
         self._choose_pivots()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.columns import (
+    BOTH_LISTS,
     CHECKS,
     DUE,
     GOAL,
@@ -26,6 +27,7 @@ from evertree.columns import (
     MOVES,
     MOVES_BEFORE,
     N_POINTS,
+    NOTES,
     NULL,
     ORDERED_AT,
     PENDING,
@@ -347,6 +349,14 @@ class LiveTree(ABC):
             if wanted == HOMOGENEOUS and not self.scheme.linkage.strongly_reducible:
                 kernels.worklist.push_bottom_up(self.work, self.nodes())
 
+    def scratch(self) -> tuple[Any, Search]:
+        """The tree and what searches know, for a thread: they share what is known, and have their own room to work in."""
+        search = self.search
+        room = new_search(0, search.front.shape[1], self.dtype)
+        own = {"front": room.front, "front_value": room.front_value, "state": search.state.copy()}
+        seen, stack = np.zeros_like(search.seen), np.empty_like(search.stack)
+        return self.tree, search._replace(seen=seen, stack=stack, **own)
+
     def note_all_due(self) -> None:
         """Note every node for a search."""
         nodes = self.nodes()
@@ -373,7 +383,7 @@ class LiveTree(ABC):
     def _note_weights(self, weights: NDArray[np.float64]) -> None:
         self._lightest = min(self._lightest, float(weights.min(initial=np.inf)))
 
-    def _begin_edit(self) -> None:
+    def begin_edit(self) -> None:
         """The points change: from now on the tree is what its goal promises, and the guard counts anew."""
         self.move_towards(self.aim.goal)
         self.work.state[GRAFTS_BEFORE] = self.work.state[GRAFTS]
@@ -406,6 +416,7 @@ class LiveTree(ABC):
                 getattr(search, name)[:both] = getattr(old, name)[:both]
             search.state[:] = old.state
             search.state[STAMP] = 0
+            search.state[NOTES] = BOTH_LISTS  # in old files this entry had another meaning
         elif tree.state[N_POINTS]:
             kernels.neighbours.forget_all(tree, search, TO_FIND)
         search.state[IS_EXACT] = width is None

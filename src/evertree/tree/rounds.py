@@ -1,0 +1,185 @@
+"""`Rounds`: refinement by several threads, with the same result for any number of them.
+
+Where much is to be done, a tree of means is cut into treelets (`evertree.tree.treelets`), which are refined at the same
+time. What is left, which is mostly between them, is done in rounds: all threads search in a tree that stays as it is;
+then the grafts that they found are made.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.columns import FRESH, LEAF_TOP, NO_LIST, NOTES, NULL, OWN_LIST, TO_FIND, UNLIMITED
+from evertree.tree import treelets
+from evertree.tree.by_means import MeanLiveTree
+from evertree.tree.live import LiveTree
+from evertree.tree.threads import Threads
+from evertree.tree.treelets import Treelet
+
+#: A smaller tree is refined by one thread alone.
+FEWEST_POINTS = 10_000
+
+#: Treelets have at most this share of the points, but so many at least, and never more than the second number.
+_SHARE = 1 / 64
+_SMALLEST, _LARGEST = 4_096, 1 << 17
+
+#: The tree is cut anew while more than one in so many nodes are pending: every other time where others meet.
+_MANY = 50
+_OTHER_CUT = 0.6
+
+#: One search, or one list, costs about so many of the numbers that are compared; a round takes so many in all.
+_NUMBERS_PER_SEARCH = 400
+_NUMBERS_PER_ROUND = 1 << 25
+_FEWEST_PER_ROUND, _MOST_PER_ROUND = 64, 1 << 13
+
+
+class Rounds:
+    """The refinement of one tree by some threads.
+
+    Parameters
+    ----------
+    live
+        The tree.
+    threads
+        The threads.
+    to_stable
+        Whether it is to become stable; otherwise, homogeneous.
+    """
+
+    def __init__(self, live: LiveTree, threads: Threads, to_stable: bool) -> None:
+        self._live, self._threads, self._to_stable = live, threads, to_stable
+        self._n_cuts = 0
+        self._is_searched_in_pieces = False
+        self._scratch = threads.helpers(live.scratch) if to_stable else None
+        columns = live.n_columns or 1
+        self._per_round = int(
+            np.clip(_NUMBERS_PER_ROUND // (_NUMBERS_PER_SEARCH * columns), _FEWEST_PER_ROUND, _MOST_PER_ROUND)
+        )
+
+    def take(self, _moves_left: int, deadline: float, look: Callable[[], object]) -> None:
+        """Do a part of what is left. `look` is called now and then; at the deadline a long part stops."""
+        live = self._live
+        if live.n_pending > 2 * live.n_points // _MANY and isinstance(live, MeanLiveTree):
+            self._refine_pieces(live, deadline, look)
+        elif live.n_pending:
+            live.homogenise(1 << 14, UNLIMITED)
+        elif self._to_stable and live.search.state[FRESH] > 0:
+            self._improve_lists()
+        elif self._to_stable and live.n_due > live.n_points and not self._is_searched_in_pieces:
+            self._is_searched_in_pieces = True
+            if isinstance(live, MeanLiveTree):
+                self._refine_pieces(live, deadline, look)
+        elif self._to_stable and live.n_due:
+            self._search()
+        if self._to_stable and live.n_pending == 0 and live.n_due == 0:
+            live.stabilise(1, UNLIMITED)  # which notes that it is done
+
+    def _refine_pieces(self, live: MeanLiveTree, deadline: float, look: Callable[[], object]) -> None:
+        """Cut the tree into subtrees, refine each, and then what is above them."""
+        most = min(max(int(_SHARE * live.n_points), _SMALLEST), _LARGEST)
+        pieces = treelets.cut(live, int(most * _OTHER_CUT) if self._n_cuts % 2 else most)
+        self._n_cuts += 1
+        place = np.empty(live.tree.parent.size, np.int32)
+        is_stopped = False
+        open_ones: set[Treelet] = set()
+
+        def refine(piece: tuple[NDArray[np.int32], NDArray[np.int32]]) -> None:
+            if is_stopped or piece[1].size == 0:
+                return
+            treelet = Treelet(live, *piece, place)
+            open_ones.add(treelet)
+            try:
+                treelet.refine(self._to_stable, lambda: is_stopped)
+            finally:
+                treelet.put_back(live)
+
+        def watch(should_stop: bool) -> None:
+            nonlocal is_stopped
+            is_stopped = is_stopped or should_stop or time.perf_counter() >= deadline
+            self._count(open_ones)
+            look()
+
+        try:
+            largest_first = np.argsort(-pieces.n_leaves, kind="stable")
+            self._threads.each(refine, [pieces.piece(int(k)) for k in largest_first], watch)
+            treelets.settle(live)
+            if not is_stopped and pieces.stops.size:
+                self._threads.each(refine, [treelets.cut(live, most).above()], watch)
+        finally:
+            self._count(open_ones)
+            treelets.settle(live)
+
+    def _count(self, open_ones: set[Treelet]) -> None:
+        for treelet in list(open_ones):
+            treelet.count(self._live)
+
+    def _improve_lists(self) -> None:
+        """Improve the lists of neighbours of some points by one step."""
+        live, search = self._live, self._live.search
+        assert self._scratch is not None
+        fresh = search.fresh[: int(live.tree.state[LEAF_TOP])]
+        hanging = live.tree.parent[: 2 * fresh.size : 2] > NULL
+        fresh[~hanging] = 0
+        rows = np.flatnonzero(fresh == fresh.max(initial=0)).astype(np.int32)[: self._per_round]
+        if fresh.max(initial=0) > 0:
+            near = np.empty((rows.size, search.near.shape[1]), np.int32)
+            near_value = np.empty(near.shape, search.near_value.dtype)
+            steps = fresh[rows]
+            if steps[0] == TO_FIND:
+                self._threads.divide(self._find_near(rows, steps), rows.size, self._scratch)
+                near[:], near_value[:] = search.near[rows], search.near_value[rows]
+            else:
+                self._threads.divide(self._ask_near(rows, near, near_value), rows.size, self._scratch)
+                steps -= 1
+
+            def share(some: slice) -> None:
+                kernels.rounds.share_lists(search, rows, near, near_value, some.start, some.stop)
+
+            self._threads.each(share, self._threads.slices(fresh.size))
+            fresh[rows] = steps
+        search.state[FRESH] = int(fresh.sum())
+
+    def _find_near(self, rows: NDArray[np.int32], steps: NDArray[np.uint8]) -> Callable[..., object]:
+        def find(some: slice, scratch: tuple[Any, Any]) -> None:
+            tree, search = scratch
+            search.state[NOTES] = OWN_LIST
+            kernels.rounds.fill_lists(tree, search, self._live.tag, rows[some], steps[some])
+
+        return find
+
+    def _ask_near(
+        self, rows: NDArray[np.int32], near: NDArray[np.int32], near_value: NDArray[Any]
+    ) -> Callable[..., object]:
+        def ask(some: slice, scratch: tuple[Any, Any]) -> None:
+            tree, search = scratch
+            kernels.rounds.ask_lists(tree, search, rows[some], near[some], near_value[some])
+
+        return ask
+
+    def _search(self) -> None:
+        """Search for what some of the nodes that are due would rather merge with, and make the grafts."""
+        live, work = self._live, self._live.work
+        assert self._scratch is not None
+        nodes = self._next_due()
+        partners = np.empty(nodes.size, np.int32)
+
+        def search_for(some: slice, scratch: tuple[Any, Any]) -> None:
+            tree, search = scratch
+            search.state[NOTES] = NO_LIST
+            kernels.rounds.find_partners(tree, search, live.tag, nodes[some], partners[some])
+
+        self._threads.divide(search_for, nodes.size, self._scratch)
+        kernels.rounds.graft_found(live.tree, work, live.search, live.tag, nodes, partners)
+
+    def _next_due(self) -> NDArray[np.int32]:
+        """The next nodes that are due for a search, in the order of memory, from where the last ones were."""
+        live, work = self._live, self._live.work
+        nodes = np.empty(self._per_round, np.int32)
+        count = kernels.rounds.take_due(live.tree, work, nodes)
+        return nodes[:count]
