@@ -150,7 +150,7 @@ class Pairs(NamedTuple):
     span: NDArray[np.float64]  # (2, MOST_PIVOTS) smallest and largest distance of some rows to each pivot
     lower: NDArray[np.float64]  # (capacity,) bounds on the linkage between the point at hand and each node
     upper: NDArray[np.float64]  # (capacity,)
-    ahead: NDArray[np.float64]  # (n, capacity) `lower` of points that are about to come, in their order
+    ahead: NDArray[np.float64]  # (n, 1 or 2, capacity) `lower` and `upper`, if they differ, of points that come next
     stale: NDArray[np.uint8]  # (capacity,) whether the cluster of a node has changed since
     rows: NDArray[np.int32]  # (n_rows,) members of a cluster
     others: NDArray[np.int32]  # (n_rows,) members of another

@@ -94,12 +94,6 @@ def evaluate_all(tree, i):
             u = 2 * pairs.some[s]
             pairs.lower[u] = pairs.block[s]
             pairs.upper[u] = pairs.block[s]
-    note_pivots(pairs, i)
-
-
-@inline
-def note_pivots(pairs, i):
-    """Fill the distances between leaf `i`, whose dissimilarities to all others are known, and the pivots. O(1)."""
     for k in range(pairs.state[N_PIVOTS]):
         pairs.pivot[i >> 1, k] = distance(pairs, pairs.lower[2 * pairs.pivots[k]])
 
@@ -163,7 +157,7 @@ def measure_point(linkage, tree, i, comes):
     state = tree.pairs.state
     state[MEASURED] = NULL
     if comes and state[AHEAD] < state[N_AHEAD]:
-        recall_point(linkage, tree, i)
+        recall_point(linkage, tree)
         state[UNBOUNDED] = max(state[UNBOUNDED] - 1, 0)
         state[EVALUATED_BEFORE] = state[EVALUATED]
         return
@@ -172,15 +166,14 @@ def measure_point(linkage, tree, i, comes):
 
 
 @step
-def recall_point(linkage, tree, i):
-    """`measure_point` for a leaf that has been measured ahead: compute anew what has changed since. O(n) copied."""
+def recall_point(linkage, tree):
+    """`measure_point` for the next leaf that has been measured ahead: compute anew what has changed since. O(n)."""
     pairs = tree.pairs
-    line = pairs.ahead[pairs.state[AHEAD]]
+    known = pairs.ahead[pairs.state[AHEAD]]
     pairs.state[AHEAD] += 1
     for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
-        pairs.lower[u] = line[u]
-        pairs.upper[u] = line[u]
-    note_pivots(pairs, i)
+        pairs.lower[u] = known[0, u]
+        pairs.upper[u] = known[known.shape[0] - 1, u]
     root = tree.state[ROOT]
     if not pairs.stale[root]:
         return

@@ -88,6 +88,7 @@ class PairLiveTree(LiveTree):
         self._pivots_chosen_at = 0
         self._n_called = 0
         self._sharing: Sharing | None = None
+        self._bounds_helped = False
         self._lay_out(0)
 
     @classmethod
@@ -263,23 +264,27 @@ class PairLiveTree(LiveTree):
     def _hang(self, leaves: NDArray[np.int32]) -> int:
         """Hang some of these leaves into the tree; return how many."""
         tree, count = self.tree, leaves.size
-        if self._sharing is not None and self.n_points >= FEWEST_TO_SHARE:
-            count = min(self._n_to_evaluate, MOST_AHEAD, count)
+        if self._sharing is not None and self.n_points < FEWEST_TO_SHARE:
+            count = min(FEWEST_TO_SHARE - self.n_points, count)
+        elif self._sharing is not None:
+            n_unbounded = int(tree.pairs.state[UNBOUNDED])
+            is_bounded = self._bounds_points and n_unbounded == 0
+            count = min(MOST_AHEAD, count)
+            if self._bounds_points and not self._bounds_helped:
+                count = min(max(n_unbounded, 1), count)  # one point alone, to see whether bounds help again
             if count > 1:
-                tree = self._sharing.measure_ahead(leaves[:count], self.nodes())
+                tree = self._sharing.measure_ahead(leaves[:count], self.nodes(), is_bounded)
         if self.aim.is_stable:
             kernels.stabilise.insert_by_search(tree, self.work, self.search, self.tag, leaves[:count])
         else:
             kernels.insert.insert_leaves(tree, self.work, self.tag, leaves[:count])
+        self._bounds_helped = tree.pairs.state[UNBOUNDED] == 0
         return count
 
     @property
-    def _n_to_evaluate(self) -> int:
-        """How many of the points that come next have all their dissimilarities evaluated, as bounds do not help."""
-        state = self.tree.pairs.state
-        if state[N_PIVOTS] == 0 or isinstance(self.tag, Minimax):
-            return UNLIMITED
-        return max(int(state[UNBOUNDED]), 1)
+    def _bounds_points(self) -> bool:
+        """Whether points that come are compared by bounds, where these help."""
+        return bool(self.tree.pairs.state[N_PIVOTS] > 0) and not isinstance(self.tag, Minimax)
 
     @contextmanager
     def threads(self) -> Iterator[None]:
@@ -426,7 +431,7 @@ class PairLiveTree(LiveTree):
             state=state,
             paused=np.zeros(1),
             span=np.empty((2, MOST_PIVOTS)),
-            ahead=np.empty((0, 2 * rows)),
+            ahead=np.empty((0, 1, 2 * rows)),
             stale=np.zeros(2 * rows, np.uint8),
             lower=np.empty(2 * rows),
             upper=np.empty(2 * rows),

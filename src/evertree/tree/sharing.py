@@ -8,7 +8,7 @@ this cluster and every other node is needed: the kernel pauses, and goes on when
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,22 +56,23 @@ class Sharing:
 
     def _own_room(self) -> PairTree:
         """The same tree for one thread."""
+        names = ("state", "to_pivots", "some", "block")
+        own = {name: np.empty_like(getattr(self._tree.pairs, name)) for name in names}
+        return self._tree._replace(pairs=self._tree.pairs._replace(**own))
+
+    def measure_ahead(self, leaves: NDArray[np.int32], nodes: NDArray[np.int32], is_bounded: bool) -> PairTree:
+        """The tree, with some leaves measured that are about to be hung one after the other; `nodes` are all in it.
+
+        Exactly, or by bounds on their dissimilarities.
+        """
+        rows, others = leaves >> 1, nodes[nodes % 2 == 0] >> 1
         pairs = self._tree.pairs
-        own = {"state": pairs.state.copy(), "some": np.empty_like(pairs.some), "block": np.empty_like(pairs.block)}
-        return self._tree._replace(pairs=pairs._replace(**own))
+        ahead = np.empty((leaves.size, 2 if is_bounded else 1, pairs.lower.size))
 
-    def measure_ahead(self, leaves: NDArray[np.int32], nodes: NDArray[np.int32]) -> PairTree:
-        """The tree, with some leaves measured that are about to be hung one after the other; `nodes` are all in it."""
-        rows = leaves >> 1
-        others = np.concatenate([nodes[nodes % 2 == 0] >> 1, rows])
-        pairs = self._tree.pairs
-        ahead = np.empty((leaves.size, pairs.lower.size))
+        def measure(some: slice, tree: PairTree) -> None:
+            kernels.shared.measure_ahead(tree, self._tag, rows[some], others, rows, nodes, ahead[some])
 
-        def measure(some: slice, tree: Any) -> None:
-            kernels.shared.measure_ahead(tree, self._tag, rows[some], others, nodes, ahead[some])
-
-        self._threads.divide(measure, leaves.size, self._scratch)
-        pairs.state[EVALUATED] += rows.size * others.size
+        self._divide(measure, leaves.size)
         pairs.state[[AHEAD, N_AHEAD]] = 0, rows.size
         pairs.stale[:] = 0
         return self._tree._replace(pairs=pairs._replace(ahead=ahead))
@@ -79,15 +80,27 @@ class Sharing:
     def measure_members(self) -> None:
         """Compare members of the cluster at which a search has paused with all leaves: as many as there is time for."""
         pairs, state = self._tree.pairs, self._tree.pairs.state
-        n_points, n_rows = self._tree.state[N_POINTS], int(self._tree.state[LEAF_TOP])
-        count = max((int(state[PAUSE_AT] - state[LOOKED_AT])) // n_points, FEWEST_MEMBERS)
-        start = int(state[PAUSED_ROW])
-        rows = pairs.rows[start : min(start + count, int(state[N_MEMBERS]))]
+        n_points = int(self._tree.state[N_POINTS])
+        count = max(int(state[PAUSE_AT] - state[LOOKED_AT]) // n_points, FEWEST_MEMBERS)
+        start, stop = int(state[PAUSED_ROW]), int(state[N_MEMBERS])
+        rows = pairs.rows[start : min(start + count, stop)]
 
-        def measure(some: slice, tree: Any) -> None:
+        def measure(some: slice, tree: PairTree) -> None:
             kernels.shared.measure_members(tree, self._tag, state[PAUSED_NODE], rows, some.start, some.stop)
 
-        self._threads.divide(measure, n_rows, self._scratch)
-        state[EVALUATED] += rows.size * n_points
+        self._divide(measure, int(self._tree.state[LEAF_TOP]))
         state[LOOKED_AT] += rows.size * n_points
         state[PAUSED_ROW] += rows.size
+
+    def _divide(self, work: Callable[[slice, PairTree], object], length: int) -> None:
+        """Do a job on so many items, all threads at the same time."""
+        state = self._tree.pairs.state
+        n_evaluated = []
+
+        def do_part(some: slice, tree: PairTree) -> None:
+            tree.pairs.state[:] = state
+            work(some, tree)
+            n_evaluated.append(int(tree.pairs.state[EVALUATED] - state[EVALUATED]))
+
+        self._threads.divide(do_part, length, self._scratch, per_thread=1)
+        state[EVALUATED] += sum(n_evaluated)
