@@ -22,6 +22,7 @@ from evertree.columns import (
     PAUSED_SIDE,
     SHARED_FROM,
     SQUARE_ROOT,
+    TO_FIND,
     TRIANGLE,
     UNLIMITED,
 )
@@ -180,6 +181,16 @@ def find_near_points(linkage, tree, search, i):
         for s in range(count):
             note_one(search, i, 2 * pairs.some[s], pairs.block[s])
     return 0
+
+
+@step
+def are_lists_shared(tree, search):
+    """Whether threads wait to fill lists, and there is an empty one. O(n)."""
+    is_empty = False
+    if tree.pairs.state[SHARED_FROM] != UNLIMITED:
+        for row in range(tree.state[LEAF_TOP]):
+            is_empty |= search.fresh[row] == TO_FIND and hangs(tree, 2 * row)
+    return is_empty
 
 
 @inline

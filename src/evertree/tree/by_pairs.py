@@ -20,13 +20,11 @@ from evertree.columns import (
     MOST_PIVOTS,
     N_PAIRS_STATE,
     N_PIVOTS,
-    NODE_ITSELF,
     NOTHING,
     NULL,
     PAIR_NODE,
     PAUSE_AT,
     PAUSED_NODE,
-    PAUSED_SIDE,
     SHARED_FROM,
     SQUARE_ROOT,
     STOP_AT,
@@ -48,9 +46,8 @@ from evertree.tree.threads import Threads
 #: From this many points on there are pivots, and they are chosen anew whenever the number of points has doubled.
 FEWEST_FOR_PIVOTS = 32
 
-#: Smaller trees, and clusters with fewer pairs to compare, are not worth the time that it takes to wake threads.
+#: Points that come into a smaller tree are not worth the time that it takes to wake threads.
 FEWEST_TO_SHARE = 500
-FEWEST_PAIRS = 1 << 17
 
 #: Pairs that may be looked at for each check of a budget.
 PAIRS_PER_CHECK = 64
@@ -292,15 +289,18 @@ class PairLiveTree(LiveTree):
         if self.aim.n_threads is None:
             yield
             return
-        state = self.tree.pairs.state
-        with Threads(self.aim.n_threads) as threads:
-            self._sharing = Sharing(self.tree, self.tag, threads)
-            state[SHARED_FROM] = FEWEST_PAIRS
+        with Threads(self.aim.n_threads) as threads, Sharing(self.tree, self.tag, threads) as self._sharing:
             try:
                 yield
             finally:
                 self._sharing = None
-                state[SHARED_FROM] = UNLIMITED
+
+    def warm_up(self) -> None:
+        """Compile, or load from disk, what refinement needs, so that a deadline set later can be kept."""
+        super().warm_up()
+        with self.threads():
+            if self._sharing is not None:
+                self._sharing.warm_up(self.search)
 
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
@@ -321,14 +321,10 @@ class PairLiveTree(LiveTree):
         self._pause_after(max_steps)
         self.search.state[STOP_AT] = UNLIMITED
         last_move = self.n_moves + self.n_grafts + max_moves
-        state = self.tree.pairs.state
         while True:
             moves_left = last_move - self.n_moves - self.n_grafts
             kernels.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, moves_left)
-            if self._sharing is None or state[PAUSED_NODE] == NULL or state[PAUSED_SIDE] != NODE_ITSELF:
-                return
-            self._sharing.measure_members()
-            if max_steps < UNLIMITED:
+            if self._sharing is None or not self._sharing.go_on(self.work, self.search) or max_steps < UNLIMITED:
                 return
 
     def for_scanning(self) -> PairTree:
