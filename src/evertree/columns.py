@@ -76,7 +76,7 @@ MEASURED = 10  # the node whose linkage to every other is in `lower`, or NULL
 N_MEMBERS = 11  # how many members of the node that is measured are in `rows`
 SHARED_FROM = 12  # where so many pairs have to be compared to measure a node, that is left to threads
 N_AHEAD = 13  # how many points have been measured ahead
-AHEAD = 14  # which of them comes next
+AHEAD = 14  # how many of them have come since
 N_PAIRS_STATE = 15
 
 # An entry of `Pairs.state[PAUSED_SIDE]`.

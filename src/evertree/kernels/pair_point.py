@@ -157,20 +157,21 @@ def measure_point(linkage, tree, i, comes):
     state = tree.pairs.state
     state[MEASURED] = NULL
     if comes and state[AHEAD] < state[N_AHEAD]:
-        recall_point(linkage, tree)
-        state[UNBOUNDED] = max(state[UNBOUNDED] - 1, 0)
-        state[EVALUATED_BEFORE] = state[EVALUATED]
-        return
+        state[AHEAD] += 1
+        if tree.pairs.ahead.shape[1] == 1 or state[UNBOUNDED] == 0:  # bounds have not failed meanwhile
+            recall_point(linkage, tree)
+            return
     measure_leaves(linkage, tree, i, comes)
     measure_unions(linkage, tree)
 
 
 @step
 def recall_point(linkage, tree):
-    """`measure_point` for the next leaf that has been measured ahead: compute anew what has changed since. O(n)."""
+    """`measure_point` for a leaf that has been measured ahead: compute anew what has changed since. O(n)."""
     pairs = tree.pairs
-    known = pairs.ahead[pairs.state[AHEAD]]
-    pairs.state[AHEAD] += 1
+    pairs.state[UNBOUNDED] = max(pairs.state[UNBOUNDED] - 1, 0)
+    pairs.state[EVALUATED_BEFORE] = pairs.state[EVALUATED]
+    known = pairs.ahead[pairs.state[AHEAD] - 1]
     for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
         pairs.lower[u] = known[0, u]
         pairs.upper[u] = known[known.shape[0] - 1, u]

@@ -52,20 +52,19 @@ def unite_ahead(linkage, tree, nodes, ahead):
 def measure_ahead(tree, linkage, rows, others, mates, nodes, ahead):
     """Fill `ahead` with bounds on the linkage between each of `rows`, which are about to come, and every node.
 
-    `others` are the rows of the leaves in the tree, `mates` of those that come with these; `nodes` are all in the tree,
-    children first. Where there is room for one number instead of two bounds, it is exact. O(n) for each, and then
-    O(n m).
+    `mates` are all that come with these, `others` are they and the rows of the leaves in the tree; `nodes` are all in
+    the tree, children first. Where there is room for one number instead of two bounds, it is exact. O(n) for each, and
+    then O(n m).
     """
     pairs = tree.pairs
+    for r in range(mates.size):  # each thread needs all of them, and finds the same
+        measure_pivots(pairs, mates[r])
     for t in range(0, rows.size, TOGETHER):
         some, known = rows[t : t + TOGETHER], ahead[t : t + TOGETHER]
-        for r in range(some.size):
-            measure_pivots(pairs, some[r])
         if ahead.shape[1] == 2:
             bound_ahead(pairs, some, others, known)
         else:
             evaluate_ahead(pairs, some, others, known)
-        evaluate_ahead(pairs, some, mates, known)
         unite_ahead(linkage, tree, nodes, known)
 
 

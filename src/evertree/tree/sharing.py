@@ -99,7 +99,8 @@ class Sharing:
 
         Exactly, or by bounds on their dissimilarities.
         """
-        rows, others = leaves >> 1, nodes[nodes % 2 == 0] >> 1
+        rows = leaves >> 1
+        others = np.concatenate([nodes[nodes % 2 == 0] >> 1, rows])
         pairs = self._tree.pairs
         ahead = np.empty((leaves.size, 2 if is_bounded else 1, pairs.lower.size))
 
@@ -121,8 +122,10 @@ class Sharing:
             return False
         fresh = search.fresh[: int(self._tree.state[LEAF_TOP])]
         rows = np.flatnonzero((fresh == TO_FIND) & (self._tree.parent[: 2 * fresh.size : 2] > NULL)).astype(np.int32)
+        if rows.size == 0:
+            return False
         self._fill_lists(search, rows[: self._n_rows_in_time])
-        return rows.size > 0
+        return True
 
     @property
     def _n_rows_in_time(self) -> int:
