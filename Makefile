@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies docs animation reproduce lock clean help
+.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench-durable   measure edits of a durable tree beside SQLite's own commits"
 	@echo "make bench-follow   measure how fast a table of a PostgreSQL server is followed"
 	@echo "make bench-anomalies   find the anomalies of two labelled streams beside IsolationForest and rrcf"
+	@echo "make bench-threads   measure how much faster several threads are than one"
 	@echo "make bench-drift   follow the clusters of two streams with known drift, draw them"
 	@echo "make clean   remove what these commands made"
 	@echo "make lock    write constraints.txt anew from the newest packages"
@@ -70,6 +71,9 @@ bench-follow: $(VENV)/test
 
 bench-anomalies: $(VENV)/bench
 	$(BIN)/python -m benchmarks.anomalies
+
+bench-threads: $(VENV)/bench
+	$(BIN)/python -m benchmarks.threads
 
 bench-drift: $(VENV)/test
 	$(BIN)/python -m benchmarks.drift

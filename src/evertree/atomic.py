@@ -31,6 +31,18 @@ def one_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatena
     return waiting
 
 
+def one_edit_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
+    """The same, for verbs that change a hierarchy: they are refused to a callback while threads work on parts of it."""
+
+    @functools.wraps(verb)
+    def waiting(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with self._lock:
+            self._refuse_while_divided()
+            return verb(self, *args, **kwargs)
+
+    return waiting
+
+
 class Uninterrupted:
     """A block in which Ctrl-C is noted, and delivered when the block has ended."""
 

@@ -200,12 +200,17 @@ N_NEAR = 16
 
 # Entries of `Search.state`.
 STAMP = 0  # the number of the last search
-IS_EXACT = 1  # whether searches are exhaustive
+REACH = 1  # how far searches go: one of the following
 FRESH = 2  # how many steps are left to do for the lists of neighbours: the sum of `Search.fresh`
 FRESH_ROW = 3  # the row at which they go on
 NOTES = 4  # which lists a leaf that is met goes on: one of the following
 STOP_AT = 5  # refinement stops for a moment when so many grafts have been made
 N_SEARCH_STATE = 6
+
+# Entries of `Search.state[REACH]`.
+BY_DESCENT = 0  # the neighbours of some members, and then a descent of some width
+EVERYWHERE = 1  # all nodes
+BY_NEIGHBOURS = 2  # the neighbours of some members alone
 
 # Entries of `Search.state[NOTES]`.
 BOTH_LISTS = 0  # that of the leaf that searches, and the other way round

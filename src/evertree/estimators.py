@@ -30,7 +30,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         How many clusters to cut the tree into; None if `distance_threshold` is given.
     distance_threshold : float or None
         The height at which to cut it instead, in SciPy's units. Then `n_clusters` must be None.
-    linkage, metric, metric_params, goal, search_width
+    linkage, metric, metric_params, goal, search_width, n_jobs
         As for `Hierarchy`.
     max_seconds : float or None
         How long `fit` and `partial_fit` may refine after the points are inserted; None until the goal is reached. The
@@ -92,6 +92,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         metric_params: Mapping[str, Any] | None = None,
         goal: str = "stable",
         search_width: int | None = 4,
+        n_jobs: int | None = None,
         max_seconds: float | None = None,
         keep_last: int | None = None,
     ) -> None:
@@ -102,6 +103,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.metric_params = metric_params
         self.goal = goal
         self.search_width = search_width
+        self.n_jobs = n_jobs
         self.max_seconds = max_seconds
         self.keep_last = keep_last
 
@@ -303,6 +305,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             metric_params=self.metric_params,
             goal=self.goal,
             search_width=self.search_width,
+            n_jobs=self.n_jobs,
         )
 
     def _checked(self, X: Any, reset: bool) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from evertree import refinement, saving
 from evertree.anomalies import HierarchyAnomalies
-from evertree.atomic import Uninterrupted, one_at_a_time
+from evertree.atomic import Uninterrupted, one_at_a_time, one_edit_at_a_time
 from evertree.cutting import HierarchyCuts
 from evertree.errors import DimensionError, ParameterError
 from evertree.exports import HierarchyExports
@@ -22,7 +22,7 @@ from evertree.keys import KeyTable
 from evertree.refinement import Report
 from evertree.scheme import DISSIMILARITIES, Scheme
 from evertree.starts import HierarchyStarts
-from evertree.tree import Aim, LiveTree, new_tree
+from evertree.tree import Aim, LiveTree, new_tree, rounds
 from evertree.window import MovingWindow
 from evertree.workings import NONE, checked_progress
 
@@ -54,6 +54,10 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         level of a descent. With None, `refine` searches exhaustively: then a refined tree is a batch tree exactly, at
         quadratic cost where bounds do not help. Linkages that compare pairs search by way of neighbours whatever the
         number.
+    n_jobs : int or None
+        How many threads insert large batches and refine; -1 for all processors, and None for the procedure for one. The
+        tree is the same for every number, but another one than with None. Small trees, and budgets of moves, are left
+        to one thread.
     seed : int
         For the choices that are made at random: `Hierarchy.random`.
 
@@ -112,7 +116,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         self._window = None
         self._live = new_tree(Scheme(linkage, metric, metric_params), aim, None, np.dtype(np.float64))
 
-    @one_at_a_time
+    @one_edit_at_a_time
     def insert(
         self,
         X: Any,
@@ -178,7 +182,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         self.expire(time)
         return []
 
-    @one_at_a_time
+    @one_edit_at_a_time
     def remove(self, keys: Any) -> None:
         """Delete points by key. All of them, or on an error none.
 
@@ -198,7 +202,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         if gone:
             self._remove(gone, self._keys.leaves_of(gone))
 
-    @one_at_a_time
+    @one_edit_at_a_time
     def update(self, keys: Any, X: Any, sample_weight: Any = None, progress: Progress | None = None) -> None:
         """Give live points new values. All of them, or on an error none.
 
@@ -235,7 +239,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
             live.check_range(incoming, weights)
             self._update(changed, leaves, incoming, weights)
 
-    @one_at_a_time
+    @one_edit_at_a_time
     def refine(
         self,
         seconds: float | None = None,
@@ -276,6 +280,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         max_moves = None if moves is None else as_whole_number("moves", moves)
         goal = as_choice("until", self.goal if until is None else until, GOALS)
         live = self._live
+        rounds.warm_up(live)
 
         def reorder(share: float) -> None:
             with Uninterrupted():
@@ -284,7 +289,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
 
         return refinement.run(live, goal, budget, max_moves, checked_progress(progress), reorder)
 
-    @one_at_a_time
+    @one_edit_at_a_time
     def set_linkage(
         self,
         linkage: str,
@@ -313,7 +318,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
             return self._set_scheme(Scheme(linkage, self.metric, metric_params or self.metric_params), X)
         return self._set_scheme(Scheme(linkage, metric, metric_params), X)
 
-    @one_at_a_time
+    @one_edit_at_a_time
     def set_metric(
         self, metric: str | Callable[..., Any], metric_params: Mapping[str, Any] | None = None, X: Any = None
     ) -> Report:

@@ -218,7 +218,8 @@ def as_threads(n_jobs: Any) -> int | None:
         raise ParameterError(
             f"n_jobs must be a positive integer, -1 for all processors, or None for one thread; it is {n_jobs!r}"
         )
-    return int(n_jobs) if n_jobs > 0 else max(n_processors() + 1 + int(n_jobs), 1)
+    wanted = int(n_jobs)
+    return wanted if wanted > 0 else max(n_processors() + 1 + wanted, 1)
 
 
 def n_processors() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from evertree.atomic import one_at_a_time
+from evertree.atomic import one_edit_at_a_time
 from evertree.window import Window, moment_of
 from evertree.workings import HierarchyWorkings
 
@@ -12,7 +12,7 @@ from evertree.workings import HierarchyWorkings
 class HierarchyWindows(HierarchyWorkings):
     """What sets a window, and moves it on where no points come."""
 
-    @one_at_a_time
+    @one_edit_at_a_time
     def keep(self, last: int | None = None, max_age: float | None = None, time: float | None = None) -> list[Hashable]:
         """From now on keep only the points that came last: at once, and after every insertion in the same call.
 
@@ -69,7 +69,7 @@ class HierarchyWindows(HierarchyWorkings):
         window = self._window_with(limits)
         return self._keep(window, moment_of(window, time))
 
-    @one_at_a_time
+    @one_edit_at_a_time
     def expire(self, time: float | None = None) -> list[Hashable]:
         """Remove the points that are too old by now, where no new ones come to do that.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from evertree.columns import NULL
 from evertree.errors import EmptyHierarchyError, ParameterError, UnknownNodeError
+from evertree.inputs import as_threads
 from evertree.keys import KeyTable
 from evertree.tree import LiveTree, views
 from evertree.window import MovingWindow, Window
@@ -81,6 +83,28 @@ class HierarchyReader:
         4
         """
         return self._live.aim.search_width
+
+    @property
+    def n_jobs(self) -> int | None:
+        """How many threads work on large edits and refinements; None for the procedure for one thread alone.
+
+        It may be set at any time. It is not in files: `evertree.load` gives None.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy(n_jobs=2)
+        >>> h.n_jobs
+        2
+        >>> h.n_jobs = None
+        """
+        return self._live.aim.n_threads
+
+    @n_jobs.setter
+    def n_jobs(self, n_jobs: int | None) -> None:
+        self._set_threads(as_threads(n_jobs))
+
+    def _set_threads(self, n_threads: int | None) -> None:
+        self._live.aim = replace(self._live.aim, n_threads=n_threads)
 
     @property
     def seed(self) -> int:

@@ -111,7 +111,7 @@ class _Steps:
         self._step = live.stabilise if to_stable else live.homogenise
         self._n_steps = 1 if to_stable else 256  # it adapts to the speed of the machine and the number of columns
 
-    def take(self, moves_left: int, _deadline: float, _look: Callable[[], object]) -> None:
+    def take(self, moves_left: int, _deadline: float, _look: Callable[..., object]) -> None:
         """Refine for a moment, by at most so many moves."""
         began = time.perf_counter()
         self._step(self._n_steps, moves_left)
@@ -183,9 +183,11 @@ def run(
             stopped_by="guard" if stopped_by == until and live.n_guarded else stopped_by,
         )
 
-    def look() -> None:
+    def look(prepare: Callable[[], object] | None = None) -> None:
         nonlocal last_call
         if progress is not None and time.perf_counter() - last_call >= _PROGRESS_EVERY:
+            if prepare is not None:
+                prepare()
             progress(report(None))
             last_call = time.perf_counter()
 

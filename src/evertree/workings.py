@@ -15,7 +15,7 @@ from evertree.frames import is_frame, take_keys
 from evertree.incoming import Progress, receive, without_first
 from evertree.inputs import as_keys, as_weights
 from evertree.keys import KeyTable
-from evertree.tree import Incoming, LiveTree, crowd, new_tree, starting
+from evertree.tree import Incoming, LiveTree, crowd, new_tree, rounds, starting
 from evertree.tree.by_means import REORDER_SHARE
 from evertree.verdicts import HierarchyVerdicts
 from evertree.window import Moment, MovingWindow, Window, moment_of
@@ -30,6 +30,7 @@ NO_WEIGHTS = np.empty(0)
 
 #: Points that are looked at first where some are too old.
 _FIRST_LOOK = 16
+
 
 class Edit:
     """The block in which an edit is made."""
@@ -52,6 +53,13 @@ class HierarchyWorkings(HierarchyVerdicts):
     """The tree, its keys and a lock, and the steps that several verbs take."""
 
     _lock: threading.RLock
+
+    def _refuse_while_divided(self) -> None:
+        if self._live.is_divided:
+            raise ParameterError(
+                "a progress callback of a refinement by several threads may read and copy the hierarchy, but not edit "
+                "it: do that when refine() has returned, or create the hierarchy with n_jobs=None"
+            )
 
     def _new_keys(self, keys: Any, count: int) -> list[Hashable] | None:
         if keys is None:
@@ -113,6 +121,7 @@ class HierarchyWorkings(HierarchyVerdicts):
                         self._live, self._keys = before
                         edit.undo()
                         return []  # Ctrl-C is raised where the block ends
+                rounds.warm_up(live)
                 self._live = live
                 self._n_edits += 1
                 added = self._keys.add(chosen, leaves, n_passing)

@@ -37,6 +37,7 @@ class Scheme:
     metric_params: dict[str, Any] | None = None
     goal: str | None = None
     search_width: int | None = None
+    n_jobs: int | None = None
 
     @property
     def is_scaled(self) -> bool:
@@ -72,12 +73,13 @@ def fill(h: Hierarchy, points: Points, time: float | None = None) -> list[Hashab
     n = len(points.values)
     if h.metric == "precomputed":
         return h.insert(points.values, points.keys, time=time)
-    keys = []
+    keys: list[Hashable] = []
     with bar("Inserting", n) as show:
-        for start in range(0, n, _PART):
-            part = slice(start, start + _PART)
+        while len(keys) < n:
+            # Several threads insert as many points at once as there are in the tree.
+            part = slice(len(keys), len(keys) + (_PART if h.n_jobs is None else max(_PART, len(keys))))
             keys += h.insert(points.values[part], None if points.keys is None else points.keys[part], time=time)
-            show(min(start + _PART, n), f"{min(start + _PART, n):,} of {n:,} points")
+            show(len(keys), f"{len(keys):,} of {n:,} points")
     return keys
 
 
@@ -107,6 +109,7 @@ def cluster(
     metric_params: options.MetricParams = None,
     goal: options.Goal = None,
     search_width: options.SearchWidth = None,
+    jobs: options.Jobs = None,
     seconds: options.Seconds = None,
     batch: options.Batch = False,
     n_clusters: options.NClusters = None,
@@ -128,7 +131,7 @@ def cluster(
     the refinement and keeps what was reached. Without a cut and an export, it is cut into 10 clusters.
     """
     source = Source(file, key, columns, delimiter, header, array)
-    scheme = Scheme(linkage, metric, options.params_of(metric_params), goal, search_width)
+    scheme = Scheme(linkage, metric, options.params_of(metric_params), goal, search_width, jobs)
     cuts = labels.Wanted(n_clusters or [], height or [], min_cluster_size)
     exports = Exports(newick, tree_json, linkage_matrix, html, plot, save)
     if not cuts and not exports.paths and store is None:

@@ -159,6 +159,16 @@ SearchWidth = Annotated[
     ),
 ]
 
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        rich_help_panel=_CLUSTERING,
+        help="How many threads build a large tree: -1 for all processors. The tree is the same for every number.",
+    ),
+]
+
 Batch = Annotated[
     bool,
     typer.Option(

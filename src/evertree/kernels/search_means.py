@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.columns import IS_EXACT, LIGHTEST, NULL, ROOT, TO_EXCHANGE, UNLIMITED
+from evertree.columns import BY_NEIGHBOURS, EVERYWHERE, LIGHTEST, NULL, REACH, ROOT, TO_EXCHANGE, UNLIMITED
 from evertree.kernels.check import is_blocking
 from evertree.kernels.climb import climb
 from evertree.kernels.compile import choose, inline, step
@@ -152,10 +152,10 @@ def partner_by_means(linkage, tree, search, a, limit):
     Neighbours first, which are cheap and right for most; then, as few nodes are higher than a large one, all of these;
     otherwise a descent.
     """
-    if search.state[IS_EXACT]:
+    if search.state[REACH] == EVERYWHERE:
         return exhaust_means(linkage, tree, search, a, limit, np.int64(UNLIMITED))
     q, value = climb(linkage, tree, search, a, limit)
-    if q != NULL:
+    if q != NULL or search.state[REACH] == BY_NEIGHBOURS:
         return q, value
     if N_HIGH * tree.size[a] > 2.0 * tree.size[tree.state[ROOT]]:
         return exhaust_means(linkage, tree, search, a, limit, np.int64(MOST_STEPS))

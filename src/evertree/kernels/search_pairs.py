@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import (
+    EVERYWHERE,
     GROUP,
     INNER_TOP,
-    IS_EXACT,
     LEAF_TOP,
     LOOKED_AT,
     MEASURED,
@@ -20,6 +20,7 @@ from evertree.columns import (
     PAUSED_NODE,
     PAUSED_ROW,
     PAUSED_SIDE,
+    REACH,
     SHARED_FROM,
     SQUARE_ROOT,
     TO_FIND,
@@ -166,7 +167,7 @@ def partner_by_pairs(linkage, tree, search, a, limit):
     A descent would compare `a` with half of all points at once: by way of neighbours where `a` is small, otherwise with
     all nodes, which costs no more.
     """
-    if search.state[IS_EXACT] or FEW * collect_rows(tree, a, tree.pairs.rows) >= tree.state[N_POINTS]:
+    if search.state[REACH] == EVERYWHERE or FEW * collect_rows(tree, a, tree.pairs.rows) >= tree.state[N_POINTS]:
         return exhaust_pairs(linkage, tree, a, limit)
     return climb(linkage, tree, search, a, limit)
 

@@ -8,18 +8,19 @@ from evertree.columns import (
     CHECKS,
     CURSOR,
     DUE,
+    EVERYWHERE,
     FRESH,
     GOAL,
     GRAFTS,
     GRAFTS_BEFORE,
     GUARDED,
     INNER_TOP,
-    IS_EXACT,
     LEAF_TOP,
     MOVES,
     N_POINTS,
     NULL,
     PENDING,
+    REACH,
     ROOT,
     SEARCHES,
     STABLE,
@@ -106,7 +107,7 @@ are_shared = choose("tree", {MeanTree: _not_shared, PairTree: are_lists_shared})
 @inline
 def steps_of_search(tree, search):
     """About how many checks take as long as a search."""
-    if search.state[IS_EXACT]:
+    if search.state[REACH] == EVERYWHERE:
         return STEPS_OF_SEARCH + tree.state[N_POINTS] * n_columns(tree) // STEPS_OF_SEARCH
     return STEPS_OF_SEARCH
 
@@ -171,7 +172,7 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
             clear_all_due(tree, work)
             note_stable(tree, work)
             return
-        if search.state[FRESH] > 0 and not search.state[IS_EXACT]:
+        if search.state[FRESH] > 0 and search.state[REACH] != EVERYWHERE:
             if are_shared(tree, search):
                 return
             n_lists = (max_steps - steps - 1) // STEPS_OF_SEARCH + 1

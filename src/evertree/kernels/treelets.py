@@ -126,10 +126,18 @@ def differs(tree, u, small, v, parent):
     p = small.parent[v]
     if p != NULL and tree.height[parent] != small.height[p]:
         return True
+    is_other = False
     for k in range(small.mean.shape[1]):
-        if tree.mean[u, k] != small.mean[v, k]:
-            return True
-    return False
+        is_other = is_other or tree.mean[u, k] != small.mean[v, k]
+    return is_other
+
+
+@inline
+def has_other_children(tree, u, small, v, bottoms, inner):
+    """Whether the check at `u`, which is the root of a treelet, reads others than before."""
+    left = outer_number(bottoms, inner, small.left[v])
+    right = outer_number(bottoms, inner, small.right[v])
+    return tree.left[u] != left or tree.right[u] != right
 
 
 @inline
@@ -146,23 +154,31 @@ def copy_in(tree, work, bottoms, inner, root, small, small_work):
     """Put a treelet back, whose root was `root`. It may have more leaves and inner nodes than when it was cut out.
 
     What changed becomes due, for pairs of nodes of which the other is not in the treelet have not been looked for. What
-    is still pending in it stays pending. Where it meets the rest of the tree, all checks are noted. None is counted:
-    `count_flags` does that when all treelets are back.
+    is still pending in it stays pending. Checks that the treelet does not have, at its root, at its leaves and beside
+    it, are noted if they read what changed. Nothing is counted: `count_flags` does that when all treelets are back.
     """
     above = np.int64(tree.parent[root])
+    top = outer_number(bottoms, inner, np.int64(small.state[ROOT]))
+    is_root_pending = work.mark[root] & QUEUED
+    has_other_root = top != root
     for v in range(2 * inner.size + 1):  # before anything of the tree is overwritten
         u = outer_number(bottoms, inner, v)
-        parent = outer_number(bottoms, inner, np.int64(small.parent[v]))
-        if v == small.state[ROOT]:
-            parent = above
-        if differs(tree, u, small, np.int64(v), parent):
+        if u == top:
+            has_other_root = has_other_root or differs(tree, u, small, v, above)
+            has_other_root = has_other_root or has_other_children(tree, u, small, v, bottoms, inner)
+            continue
+        parent = outer_number(bottoms, inner, small.parent[v])
+        if differs(tree, u, small, v, parent):
             work.due[u] = 1
+            s = sibling(small, v)
+            if is_leaf(s):  # what it stands for has a check that reads this one
+                flag(work, outer_number(bottoms, inner, s))
+            if is_leaf(v):
+                flag(work, u)
     for v in range(2 * inner.size + 1):
         u = outer_number(bottoms, inner, v)
         tree.parent[u] = outer_number(bottoms, inner, np.int64(small.parent[v]))
         if is_leaf(v):
-            if not is_leaf(u):  # what it stands for has another sibling, perhaps
-                flag(work, u)
             continue
         tree.left[u] = outer_number(bottoms, inner, np.int64(small.left[v]))
         tree.right[u] = outer_number(bottoms, inner, np.int64(small.right[v]))
@@ -171,11 +187,13 @@ def copy_in(tree, work, bottoms, inner, root, small, small_work):
             work.mark[u] |= QUEUED
         else:
             work.mark[u] &= 255 - QUEUED
-    top = outer_number(bottoms, inner, np.int64(small.state[ROOT]))
     replace_child(tree, above, root, top)
-    flag(work, top)
-    flag(work, sibling(tree, top))
-    flag(work, above)
+    if is_root_pending:
+        work.mark[top] |= QUEUED
+    if has_other_root:
+        flag(work, top)
+        flag(work, sibling(tree, top))
+        flag(work, above)
 
 
 @kernel
@@ -183,6 +201,8 @@ def count_flags(tree, work, nodes):
     """Make the worklist anew from the flags of all `nodes`, which come children first: the lowest is checked first."""
     work.state[PENDING] = 0
     work.state[DUE] = 0
+    work.mark[tree.state[ROOT]] &= 255 - QUEUED  # it has no check
+    work.due[tree.state[ROOT]] = 0
     for k in range(nodes.size - 1, -1, -1):
         u = nodes[k]
         if work.due[u]:

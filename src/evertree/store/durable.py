@@ -287,6 +287,13 @@ class DurableHierarchy(Hierarchy):
             self._snapshot_if_worth(_WORTH, _SOONEST)
         return report
 
+    def _set_threads(self, n_threads: int | None) -> None:
+        if n_threads is not None:
+            raise ParameterError(
+                "n_jobs must be None for a durable hierarchy: when the file is opened, edits are made again as one "
+                "thread made them. Build a large tree in memory with n_jobs, and give it to open(path, start=...)"
+            )
+
     def _set_scheme(self, scheme: Scheme, X: Any) -> Report:
         """All or nothing: the tree of another linkage is in the file as a snapshot, or as it was."""
         self._writable()

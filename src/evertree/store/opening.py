@@ -127,6 +127,7 @@ def _write(place: str, lock: WriterLock, wanted: Mapping[str, Any], start: Hiera
             durable._write_to(database, lock)
             return durable
         h = Hierarchy(**wanted) if start is None else start.copy()
+        h.n_jobs = None  # edits are made again when the file is opened, by one thread as they were
         _check_options(place, h, wanted)
         database.write_snapshot(*saving.contents(h._live, h._keys, h._options))
         durable = DurableHierarchy._over(place, h)

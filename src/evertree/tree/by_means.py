@@ -198,10 +198,14 @@ class MeanLiveTree(LiveTree):
 
     def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
         """Refine by moves and grafts within limits, and no further than to where nodes should be numbered anew."""
+        self._set_stop()
+        kernels.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
+
+    def _set_stop(self) -> None:
+        """Let refinement stop where nodes should be numbered anew."""
         state = self.work.state
         last = state[ORDERED_AT] + max(int(REORDER_SHARE * self.n_points), 1) - state[INSERTED]
         self.search.state[STOP_AT] = last if self.n_points >= FEWEST_TO_REORDER else UNLIMITED
-        kernels.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
 
     def reorder(self, share: float) -> NDArray[np.int32] | None:
         """Number the nodes anew, so that those that are near in the tree are near in memory, where that pays.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -40,7 +41,8 @@ def insert(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], 
     if not _is_crowd(live, leaves.size):
         live.insert(leaves)
         return
-    assert isinstance(live, MeanLiveTree) and live.aim.n_threads is not None
+    assert isinstance(live, MeanLiveTree)
+    assert live.aim.n_threads is not None
     live.begin_edit()
     live.homogenise()
     with Threads(live.aim.n_threads) as threads:
@@ -69,6 +71,7 @@ def _insert_in_pieces(
     inner = np.empty(placed.size, np.int32)
     kernels.treelets.allocate_inner(live.tree, inner)
     place = np.empty(live.tree.parent.size, np.int32)
+    putting_back = threading.Lock()
 
     def insert_into(k: int) -> None:
         some = slice(ends[k], ends[k + 1])
@@ -81,7 +84,8 @@ def _insert_in_pieces(
             if should_stop():
                 return
             treelet.insert(own[start : start + _PART])
-        treelet.put_back(live)
+        with putting_back:
+            treelet.put_back(live)
 
     largest_first = np.argsort(-np.diff(ends), kind="stable")
     threads.each(insert_into, [int(k) for k in largest_first])

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.columns import (
     BOTH_LISTS,
+    BY_DESCENT,
     CHECKS,
     DUE,
+    EVERYWHERE,
     GOAL,
     GRAFTS,
     GRAFTS_BEFORE,
@@ -21,7 +23,6 @@ from evertree.columns import (
     HOMOGENEOUS,
     INNER_TOP,
     INSERTED,
-    IS_EXACT,
     LEAF_TOP,
     LIGHTEST,
     MOVES,
@@ -32,6 +33,7 @@ from evertree.columns import (
     ORDERED_AT,
     PENDING,
     QUOTA,
+    REACH,
     ROOT,
     SEARCHES,
     STABLE,
@@ -131,6 +133,12 @@ class LiveTree(ABC):
     tree: Any  # MeanTree or PairTree
     work: Worklist
     search: Search  # with room for points only where the goal is, or has been, a stable tree
+
+    #: Whether parts of it are out, to be refined by other threads: it may be read and copied then, but not be edited.
+    is_divided = False
+
+    #: Whether what threads need is known to be compiled.
+    is_warm = False
 
     #: The smallest weight that a point has, or had.
     _lightest = np.inf
@@ -350,12 +358,15 @@ class LiveTree(ABC):
                 kernels.worklist.push_bottom_up(self.work, self.nodes())
 
     def scratch(self) -> tuple[Any, Search]:
-        """The tree and what searches know, for a thread: they share what is known, and have their own room to work in."""
+        """The tree and what searches know, for a thread: these are shared, but it has its own room to work in."""
         search = self.search
-        room = new_search(0, search.front.shape[1], self.dtype)
-        own = {"front": room.front, "front_value": room.front_value, "state": search.state.copy()}
-        seen, stack = np.zeros_like(search.seen), np.empty_like(search.stack)
-        return self.tree, search._replace(seen=seen, stack=stack, **own)
+        return self.tree, search._replace(
+            seen=np.zeros_like(search.seen),
+            stack=np.empty_like(search.stack),
+            front=np.empty_like(search.front),
+            front_value=np.empty_like(search.front_value),
+            state=search.state.copy(),
+        )
 
     def note_all_due(self) -> None:
         """Note every node for a search."""
@@ -399,7 +410,7 @@ class LiveTree(ABC):
         """Whether each of `nodes` is in a blocking pair, by exhaustive search. O(n m) for each, O(n² m) for pairs."""
         size = self.tree.parent.size
         search = new_search(1, 1, self.dtype)._replace(stack=np.empty(size, np.int32), seen=np.zeros(size, np.int32))
-        search.state[IS_EXACT] = 1
+        search.state[REACH] = EVERYWHERE
         search.bound[LIGHTEST] = self._lightest
         found = np.zeros(nodes.size, np.bool_)
         kernels.stabilise.find_blocked(self.for_scanning(), search, self.tag, nodes, found)
@@ -419,7 +430,7 @@ class LiveTree(ABC):
             search.state[NOTES] = BOTH_LISTS  # in old files this entry had another meaning
         elif tree.state[N_POINTS]:
             kernels.neighbours.forget_all(tree, search, TO_FIND)
-        search.state[IS_EXACT] = width is None
+        search.state[REACH] = EVERYWHERE if width is None else BY_DESCENT
         return search
 
     def add_leaves(

@@ -7,6 +7,7 @@ then the grafts that they found are made.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.columns import FRESH, LEAF_TOP, NO_LIST, NOTES, NULL, OWN_LIST, TO_FIND, UNLIMITED
+from evertree.columns import (
+    BY_DESCENT,
+    BY_NEIGHBOURS,
+    FRESH,
+    LEAF_TOP,
+    NO_LIST,
+    NOTES,
+    NULL,
+    OWN_LIST,
+    REACH,
+    TO_FIND,
+    UNLIMITED,
+)
 from evertree.tree import treelets
 from evertree.tree.by_means import MeanLiveTree
 from evertree.tree.live import LiveTree
@@ -32,6 +45,12 @@ _SMALLEST, _LARGEST = 4_096, 1 << 17
 #: The tree is cut anew while more than one in so many nodes are pending: every other time where others meet.
 _MANY = 50
 _OTHER_CUT = 0.6
+
+#: The treelet above the pieces goes down to pieces of so many times fewer points.
+_OVERLAP = 8
+
+#: Checks that one thread makes before it looks at the clock.
+_CHECKS_AT_ONCE = 1 << 14
 
 #: One search, or one list, costs about so many of the numbers that are compared; a round takes so many in all.
 _NUMBERS_PER_SEARCH = 400
@@ -55,20 +74,28 @@ class Rounds:
     def __init__(self, live: LiveTree, threads: Threads, to_stable: bool) -> None:
         self._live, self._threads, self._to_stable = live, threads, to_stable
         self._n_cuts = 0
+        self._is_cut_in_vain = False
         self._is_searched_in_pieces = False
+        self._rows = np.empty(0, np.int32)
         self._scratch = threads.helpers(live.scratch) if to_stable else None
         columns = live.n_columns or 1
         self._per_round = int(
             np.clip(_NUMBERS_PER_ROUND // (_NUMBERS_PER_SEARCH * columns), _FEWEST_PER_ROUND, _MOST_PER_ROUND)
         )
 
-    def take(self, _moves_left: int, deadline: float, look: Callable[[], object]) -> None:
-        """Do a part of what is left. `look` is called now and then; at the deadline a long part stops."""
+    def take(self, _moves_left: int, deadline: float, look: Callable[..., object]) -> None:
+        """Do a part of what is left. `look` is called now and then; at the deadline a long part stops.
+
+        It gets a function to call before it lets anyone see the tree.
+        """
         live = self._live
-        if live.n_pending > 2 * live.n_points // _MANY and isinstance(live, MeanLiveTree):
+        n_pending = live.n_pending
+        if n_pending > 2 * live.n_points // _MANY and not self._is_cut_in_vain and isinstance(live, MeanLiveTree):
             self._refine_pieces(live, deadline, look)
-        elif live.n_pending:
-            live.homogenise(1 << 14, UNLIMITED)
+            self._is_cut_in_vain = live.n_pending > n_pending // 2  # most of what is left is where pieces meet
+        elif n_pending:
+            live.homogenise(_CHECKS_AT_ONCE, UNLIMITED)
+            self._is_cut_in_vain = self._is_cut_in_vain and live.n_pending > 0
         elif self._to_stable and live.search.state[FRESH] > 0:
             self._improve_lists()
         elif self._to_stable and live.n_due > live.n_points and not self._is_searched_in_pieces:
@@ -80,7 +107,7 @@ class Rounds:
         if self._to_stable and live.n_pending == 0 and live.n_due == 0:
             live.stabilise(1, UNLIMITED)  # which notes that it is done
 
-    def _refine_pieces(self, live: MeanLiveTree, deadline: float, look: Callable[[], object]) -> None:
+    def _refine_pieces(self, live: MeanLiveTree, deadline: float, look: Callable[..., object]) -> None:
         """Cut the tree into subtrees, refine each, and then what is above them."""
         most = min(max(int(_SHARE * live.n_points), _SMALLEST), _LARGEST)
         pieces = treelets.cut(live, int(most * _OTHER_CUT) if self._n_cuts % 2 else most)
@@ -88,30 +115,40 @@ class Rounds:
         place = np.empty(live.tree.parent.size, np.int32)
         is_stopped = False
         open_ones: set[Treelet] = set()
+        putting_back = threading.Lock()
+        has_lists = self._to_stable and live.search.state[FRESH] == 0 and live.search.state[REACH] == BY_DESCENT
 
         def refine(piece: tuple[NDArray[np.int32], NDArray[np.int32]]) -> None:
             if is_stopped or piece[1].size == 0:
                 return
             treelet = Treelet(live, *piece, place)
+            if has_lists:  # a descent finds more in the whole tree, and it is made there
+                treelet.search.state[REACH] = BY_NEIGHBOURS
             open_ones.add(treelet)
             try:
                 treelet.refine(self._to_stable, lambda: is_stopped)
             finally:
-                treelet.put_back(live)
+                with putting_back:
+                    treelet.put_back(live)
 
         def watch(should_stop: bool) -> None:
             nonlocal is_stopped
             is_stopped = is_stopped or should_stop or time.perf_counter() >= deadline
             self._count(open_ones)
-            look()
+            with putting_back:  # whoever looks sees, and may copy, a tree that does not change meanwhile
+                look(lambda: treelets.settle(live))
 
+        live.is_divided = True
         try:
             largest_first = np.argsort(-pieces.n_leaves, kind="stable")
             self._threads.each(refine, [pieces.piece(int(k)) for k in largest_first], watch)
             treelets.settle(live)
+            has_lists = False  # of nodes that stand for others
             if not is_stopped and pieces.stops.size:
-                self._threads.each(refine, [treelets.cut(live, most).above()], watch)
+                finer = treelets.cut(live, most // _OVERLAP)  # so that the roots of the pieces are in it
+                self._threads.each(refine, [finer.above()], watch)
         finally:
+            live.is_divided = False
             self._count(open_ones)
             treelets.settle(live)
 
@@ -123,27 +160,37 @@ class Rounds:
         """Improve the lists of neighbours of some points by one step."""
         live, search = self._live, self._live.search
         assert self._scratch is not None
-        fresh = search.fresh[: int(live.tree.state[LEAF_TOP])]
-        hanging = live.tree.parent[: 2 * fresh.size : 2] > NULL
-        fresh[~hanging] = 0
-        rows = np.flatnonzero(fresh == fresh.max(initial=0)).astype(np.int32)[: self._per_round]
-        if fresh.max(initial=0) > 0:
-            near = np.empty((rows.size, search.near.shape[1]), np.int32)
-            near_value = np.empty(near.shape, search.near_value.dtype)
-            steps = fresh[rows]
-            if steps[0] == TO_FIND:
-                self._threads.divide(self._find_near(rows, steps), rows.size, self._scratch)
-                near[:], near_value[:] = search.near[rows], search.near_value[rows]
-            else:
-                self._threads.divide(self._ask_near(rows, near, near_value), rows.size, self._scratch)
-                steps -= 1
+        rows = self._next_rows()
+        if rows.size == 0:
+            return
+        steps = search.fresh[rows]
+        near = np.empty((rows.size, search.near.shape[1]), np.int32)
+        near_value = np.empty(near.shape, search.near_value.dtype)
+        if steps[0] == TO_FIND:
+            self._threads.divide(self._find_near(rows, steps), rows.size, self._scratch)
+            near[:], near_value[:] = search.near[rows], search.near_value[rows]
+        else:
+            self._threads.divide(self._ask_near(rows, near, near_value), rows.size, self._scratch)
+            steps -= 1
 
-            def share(some: slice) -> None:
-                kernels.rounds.share_lists(search, rows, near, near_value, some.start, some.stop)
+        def share(some: slice) -> None:
+            kernels.rounds.share_lists(search, rows, near, near_value, some.start, some.stop)
 
-            self._threads.each(share, self._threads.slices(fresh.size))
-            fresh[rows] = steps
-        search.state[FRESH] = int(fresh.sum())
+        self._threads.each(share, self._threads.slices(int(live.tree.state[LEAF_TOP])))
+        search.state[FRESH] -= int(search.fresh[rows].sum()) - int(steps.sum())
+        search.fresh[rows] = steps
+
+    def _next_rows(self) -> NDArray[np.int32]:
+        """Some points whose lists are farthest from being good, by row in the order of memory."""
+        if self._rows.size == 0:
+            live, search = self._live, self._live.search
+            fresh = search.fresh[: int(live.tree.state[LEAF_TOP])]
+            fresh[live.tree.parent[: 2 * fresh.size : 2] <= NULL] = 0  # these hang nowhere
+            search.state[FRESH] = int(fresh.sum())
+            if search.state[FRESH]:
+                self._rows = np.flatnonzero(fresh == fresh.max()).astype(np.int32)
+        rows, self._rows = self._rows[: self._per_round], self._rows[self._per_round :]
+        return rows
 
     def _find_near(self, rows: NDArray[np.int32], steps: NDArray[np.uint8]) -> Callable[..., object]:
         def find(some: slice, scratch: tuple[Any, Any]) -> None:
@@ -183,3 +230,28 @@ class Rounds:
         nodes = np.empty(self._per_round, np.int32)
         count = kernels.rounds.take_due(live.tree, work, nodes)
         return nodes[:count]
+
+
+def warm_up(live: LiveTree) -> None:
+    """Compile, or load from disk, what threads need, once for a tree, so that deadlines can be kept."""
+    if live.is_warm or live.aim.n_threads is None or live.n_points < FEWEST_POINTS:
+        return
+    live.is_warm = True
+    if isinstance(live, MeanLiveTree):
+        pair = next(u for u in live.nodes() if u % 2)  # the first inner node is over two leaves
+        children = np.array([live.tree.left[pair], live.tree.right[pair]], np.int32)
+        treelet = Treelet(live, children, np.array([pair], np.int32), np.empty(live.tree.parent.size, np.int32))
+        treelet.warm_up()
+        treelet.put_back(live)
+        treelets.settle(live)
+    if live.aim.is_stable:
+        live.prepare_search()
+        tree, search = live.scratch()
+        none, steps = np.empty(0, np.int32), np.empty(0, np.uint8)
+        lists = np.empty((0, search.near.shape[1]), np.int32), np.empty((0, search.near.shape[1]), live.dtype)
+        kernels.rounds.take_due(live.tree, live.work, none)
+        kernels.rounds.find_partners(tree, search, live.tag, none, none)
+        kernels.rounds.graft_found(live.tree, live.work, live.search, live.tag, none, none)
+        kernels.rounds.fill_lists(tree, search, live.tag, none, steps)
+        kernels.rounds.ask_lists(tree, search, none, *lists)
+        kernels.rounds.share_lists(search, none, *lists, 0, 0)

@@ -20,8 +20,8 @@ from evertree.columns import (
     AHEAD,
     DUE,
     EVALUATED,
+    EVERYWHERE,
     FRESH,
-    IS_EXACT,
     LEAF_TOP,
     LOOKED_AT,
     N_AHEAD,
@@ -34,6 +34,7 @@ from evertree.columns import (
     PAUSED_ROW,
     PAUSED_SIDE,
     PENDING,
+    REACH,
     SHARED_FROM,
     TO_FIND,
     UNLIMITED,
@@ -118,7 +119,7 @@ class Sharing:
         if state[PAUSED_NODE] != NULL and state[PAUSED_SIDE] == NODE_ITSELF:
             self._measure_members()
             return True
-        if work.state[PENDING] or not work.state[DUE] or search.state[IS_EXACT]:
+        if work.state[PENDING] or not work.state[DUE] or search.state[REACH] == EVERYWHERE:
             return False
         fresh = search.fresh[: int(self._tree.state[LEAF_TOP])]
         rows = np.flatnonzero((fresh == TO_FIND) & (self._tree.parent[: 2 * fresh.size : 2] > NULL)).astype(np.int32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from itertools import pairwise
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -85,7 +86,7 @@ class Threads:
         """Slices that cover so many items."""
         n_parts = min(length, per_thread * self._n_threads)
         ends: NDArray[np.int64] = np.linspace(0, length, n_parts + 1).astype(np.int64)
-        return [slice(int(start), int(stop)) for start, stop in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
 
     def helpers(self, make: Callable[[], Any]) -> queue.SimpleQueue[Any]:
         """One helper for each thread."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.columns import CHECKS, GOAL, GRAFTS, LIGHTEST, MOVES, NULL, SEARCHES, STOP_AT, UNLIMITED
 from evertree.tree.by_means import MeanLiveTree
+from evertree.tree.live import LiveTree
 
 #: A subtree of fewer points is not worth the way.
 FEWEST_IN_PIECE = 64
@@ -60,7 +61,7 @@ class Cut(NamedTuple):
         return np.where(position[nodes] >= starts[number], number, -1)
 
     def above(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The nodes above the pieces, which stand for what is below them, and the inner nodes over these, in postorder."""
+        """The roots of the pieces and the leaves in none, and the inner nodes over these, in postorder."""
         inside = np.zeros(self.nodes.size + 1, np.int32)
         inside[self.stops - 2 * self.n_leaves + 1] += 1
         inside[self.stops - 1] -= 1
@@ -70,8 +71,10 @@ class Cut(NamedTuple):
         return self.nodes[is_above & is_bottom], self.nodes[is_above & ~is_bottom]
 
 
-def cut(live: MeanLiveTree, most: int, fewest: int = FEWEST_IN_PIECE) -> Cut:
+def cut(live: MeanLiveTree, most: int, fewest: int | None = None) -> Cut:
     """Cut a tree into its largest subtrees of at most so many points; those of too few stay with what is above."""
+    if fewest is None:
+        fewest = FEWEST_IN_PIECE
     nodes = live.nodes()
     count = np.empty(live.n_used, np.int32)
     stops = np.empty(live.n_points, np.int32)
@@ -80,11 +83,29 @@ def cut(live: MeanLiveTree, most: int, fewest: int = FEWEST_IN_PIECE) -> Cut:
     return Cut(nodes, stops, count[nodes[stops - 1]])
 
 
-class Treelet(MeanLiveTree):
+class LoneTree(MeanLiveTree):
+    """A tree of means that no other thread can see: others run while it is edited and refined."""
+
+    def insert(self, leaves: NDArray[np.int32]) -> None:
+        """Hang filled leaves into the tree one by one, by search, and make the moves that follow."""
+        self.begin_edit()
+        kernels.treelets.insert_alone(self.tree, self.work, self.search, self.tag, leaves)
+
+    def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine by moves (`tab.OHC`) within limits."""
+        kernels.treelets.homogenise_alone(self.tree, self.work, self.tag, max_checks, max_moves)
+
+    def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine by moves and grafts within limits, and no further than to where nodes should be numbered anew."""
+        self._set_stop()
+        kernels.treelets.stabilise_alone(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
+
+
+class Treelet(LoneTree):
     """A piece of a tree, on its own: its leaves are nodes of the tree, and stand for all that is below them.
 
-    While it is out, neither its inner nodes nor its leaves may change in the tree. Other threads run while it is
-    refined. A search looks for what is in it alone.
+    While it is out, neither its inner nodes nor its leaves may change in the tree. A search looks for what is in it
+    alone.
 
     Parameters
     ----------
@@ -116,15 +137,6 @@ class Treelet(MeanLiveTree):
         )
         self.search.bound[LIGHTEST] = live._lightest
 
-    def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine by moves (`tab.OHC`) within limits."""
-        kernels.treelets.homogenise_alone(self.tree, self.work, self.tag, max_checks, max_moves)
-
-    def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine by moves and grafts within limits."""
-        self.search.state[STOP_AT] = UNLIMITED
-        kernels.treelets.stabilise_alone(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
-
     def refine(self, to_stable: bool, should_stop: Callable[[], bool]) -> None:
         """Refine until the treelet is stable, or homogeneous, or shall stop."""
         step = self.stabilise if to_stable else self.homogenise
@@ -134,10 +146,13 @@ class Treelet(MeanLiveTree):
             step(n_steps)
             n_steps = max(1, min(2 * n_steps, int(n_steps * _SLICE / max(time.perf_counter() - began, 1e-7))))
 
+    def _set_stop(self) -> None:
+        self.search.state[STOP_AT] = UNLIMITED  # the tree knows its nodes by these numbers
+
     def take_in(
         self, live: MeanLiveTree, leaves: NDArray[np.int32], inner: NDArray[np.int32] | None = None
     ) -> NDArray[np.int32]:
-        """Give leaves of the tree, which hang nowhere, to the treelet, and as many inner nodes, if it is to be put back.
+        """Give leaves of the tree, which hang nowhere, to the treelet, and as many inner nodes if it will be put back.
 
         Returns the leaves as the treelet numbers them, to be inserted.
         """
@@ -149,11 +164,7 @@ class Treelet(MeanLiveTree):
             self._inner = np.concatenate([self._inner, inner])
         return own
 
-    def insert(self, leaves: NDArray[np.int32]) -> None:
-        """Hang leaves into the treelet one by one, by search, and make the moves that follow."""
-        kernels.treelets.insert_alone(self.tree, self.work, self.search, self.tag, leaves)
-
-    def count(self, live: MeanLiveTree) -> None:
+    def count(self, live: LiveTree) -> None:
         """Add what has been done since the last time to what has been done on the tree."""
         done = self.work.state[COUNTED]
         live.work.state[COUNTED] += done - self._counted
@@ -161,9 +172,7 @@ class Treelet(MeanLiveTree):
 
     def put_back(self, live: MeanLiveTree) -> None:
         """Let the tree be as the treelet is now. When all are back, `settle` is due."""
-        kernels.treelets.copy_in(
-            live.tree, live.work, self._bottoms, self._inner, self._root, self.tree, self.work
-        )
+        kernels.treelets.copy_in(live.tree, live.work, self._bottoms, self._inner, self._root, self.tree, self.work)
 
 
 def settle(live: MeanLiveTree) -> None:

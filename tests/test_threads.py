@@ -1,0 +1,412 @@
+"""Several threads: the same tree for every number of them, as good as one thread's, and as safe."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import evertree as et
+from evertree import refinement
+from evertree.errors import ParameterError
+from evertree.tree import crowd, rounds, treelets
+from helpers import WITH_STATISTICS, fingerprint, hard_data, params_of
+
+
+@pytest.fixture(autouse=True)
+def small_is_large(monkeypatch):
+    """Threads work on trees of some hundred points."""
+    monkeypatch.setattr(refinement, "FEWEST_POINTS", 30)
+    monkeypatch.setattr(crowd, "FEWEST_POINTS", 40)
+    monkeypatch.setattr(crowd, "_SHARE", 1 / 8)
+    monkeypatch.setattr(crowd, "_FINE_SHARE", 1 / 20)
+    monkeypatch.setattr(crowd, "_PART", 16)
+    monkeypatch.setattr(treelets, "FEWEST_IN_PIECE", 2)
+    monkeypatch.setattr(rounds, "_SMALLEST", 12)
+    monkeypatch.setattr(rounds, "_FEWEST_PER_ROUND", 7)
+    monkeypatch.setattr(rounds, "_MOST_PER_ROUND", 7)
+
+
+def blobs(n: int, n_columns: int = 3, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(6, n_columns))[rng.integers(6, size=n)] * 4 + rng.normal(size=(n, n_columns))
+
+
+def data() -> dict[str, np.ndarray]:
+    """Random points, and those of `hard_data` again and again, so that there are enough."""
+    hard = {name: np.concatenate([x, x[::-1], x[::2] * 0.5, x]) for name, x in hard_data().items() if len(x) > 2}
+    return {"blobs": blobs(300), **hard}
+
+
+def tree_of(h: et.Hierarchy) -> list:
+    """The tree of `h`, to the last bit and to the numbers of its nodes, and what searches know."""
+    live, nodes = h._live, h._live.nodes()
+    columns = [
+        getattr(live.tree, name)[nodes].tolist() for name in ("left", "right", "size", "mean", "height", "radius")
+    ]
+    return [nodes.tolist(), columns, live.search.near[: len(h)].tolist(), live.work.state.tolist(), h.keys()]
+
+
+def is_homogeneous_if_it_must_be(h: et.Hierarchy) -> bool:
+    return h.linkage == "ward" or h.is_homogeneous()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", data())
+@pytest.mark.parametrize(("linkage", "metric"), WITH_STATISTICS)
+def test_the_tree_is_the_same_for_every_number_of_threads(linkage, metric, name):
+    x = data()[name]
+    if metric == "cosine":
+        x = x[np.abs(x).max(axis=1) > 0]
+    if metric == "mahalanobis":
+        x = x / 4  # so that whitened values stay below the limit
+    trees = []
+    for n_jobs in (1, 2, 3):
+        h = et.Hierarchy(linkage, metric, metric_params=params_of(metric, x.shape[1]), n_jobs=n_jobs)
+        h.insert(x[: len(x) // 2])
+        h.insert(x[len(x) // 2 :])
+        h.validate()
+        assert h.is_monotone()
+        assert is_homogeneous_if_it_must_be(h)
+        report = h.refine()
+        assert report.stopped_by in ("stable", "guard")
+        h.validate()
+        assert h.is_monotone()
+        assert is_homogeneous_if_it_must_be(h)
+        trees.append(tree_of(h))
+    assert trees[0] == trees[1] == trees[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("linkage", "metric"), WITH_STATISTICS)
+def test_an_exhaustive_refinement_by_threads_ends_at_a_batch_tree(linkage, metric):
+    x = blobs(150)
+    h = et.Hierarchy(linkage, metric, metric_params=params_of(metric, 3), search_width=None, n_jobs=2)
+    h.insert(x)
+    assert h.refine().stable
+    h.certify()
+    batch = et.agglomerate(x, linkage, metric, metric_params=params_of(metric, 3))
+    np.testing.assert_allclose(h.linkage_matrix()[:, 2], batch.linkage_matrix()[:, 2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("goal", ["homogeneous", "stable"])
+@pytest.mark.parametrize("linkage", ["ward", "average"])
+def test_a_random_tree_is_refined_in_treelets(linkage, goal, monkeypatch):
+    n_treelets = []
+    put_back = treelets.Treelet.put_back
+    monkeypatch.setattr(
+        treelets.Treelet, "put_back", lambda self, live: (n_treelets.append(self.n_points), put_back(self, live))
+    )
+    trees = []
+    for n_jobs in (1, 2):
+        h = et.Hierarchy.random(blobs(400), linkage, "sqeuclidean", goal=goal, n_jobs=n_jobs)
+        report = h.refine()
+        assert report.stopped_by == goal
+        assert report.moves > 400
+        h.validate()
+        assert h.is_monotone()
+        if goal == "homogeneous":
+            assert h.is_homogeneous()
+        trees.append(tree_of(h))
+    assert trees[0] == trees[1]
+    assert len(n_treelets) > 10
+
+
+@pytest.mark.slow
+def test_the_quality_is_that_of_one_thread():
+    x = blobs(1000, 8)
+    alone, together = et.Hierarchy(), et.Hierarchy(n_jobs=2)
+    for h in (alone, together):
+        h.insert(x)
+        h.refine()
+    for measure in (et.quality.tree_value, et.quality.total_linkage):
+        assert measure(together) == pytest.approx(measure(alone), rel=0.02)
+
+
+@pytest.mark.parametrize("linkage", ["ward", "average"])
+def test_threads_with_the_compiler_off_too(linkage):
+    trees = []
+    for n_jobs in (1, 2):
+        h = et.Hierarchy(linkage, "sqeuclidean", n_jobs=n_jobs)
+        h.insert(blobs(90))
+        assert h.refine().stable
+        h.validate()
+        trees.append(tree_of(h))
+    assert trees[0] == trees[1]
+
+
+def test_pieces_are_disjoint_subtrees_and_what_is_above_them():
+    h = et.Hierarchy.random(blobs(200), seed=3)
+    live = h._live
+    for most in (1, 5, 30, 200):
+        pieces = treelets.cut(live, most, 1)
+        seen = []
+        for k, root in enumerate(pieces.roots):
+            leaves, inner = pieces.piece(k)
+            assert sorted([*leaves, *inner]) == sorted(live.nodes(int(root)))
+            assert leaves.size <= most
+            seen += [*leaves, *inner]
+        bottoms, above = pieces.above()
+        assert set(pieces.roots) <= set(bottoms)
+        assert set(bottoms) <= set(seen)
+        assert sorted([*seen, *above]) == sorted(live.nodes())
+        numbers = pieces.numbers_of(live.nodes())
+        for u, number in zip(live.nodes(), numbers, strict=True):
+            assert (u in above) == (number == -1)
+            assert number == -1 or u in live.nodes(int(pieces.roots[number]))
+
+
+def test_small_subtrees_are_in_no_piece():
+    live = et.Hierarchy.random(blobs(200), seed=3)._live
+    pieces = treelets.cut(live, 20, 5)
+    assert pieces.n_leaves.size > 0
+    assert pieces.n_leaves.min() >= 5
+    bottoms, above = pieces.above()
+    inside = [u for k in range(pieces.stops.size) for part in pieces.piece(k) for u in part]
+    assert sorted({*inside, *bottoms, *above}) == sorted(live.nodes())
+
+
+@pytest.mark.parametrize("linkage", ["ward", "average"])
+def test_a_treelet_that_is_put_back_as_it_was_changes_nothing(linkage):
+    h = et.Hierarchy(linkage, "sqeuclidean")
+    h.insert(blobs(200))
+    h.refine()
+    live = h._live
+    before = [
+        getattr(live.tree, name).copy() for name in ("parent", "left", "right", "size", "mean", "height", "birth")
+    ]
+    pieces = treelets.cut(live, 40)
+    place = np.empty(live.tree.parent.size, np.int32)
+    out = [treelets.Treelet(live, *pieces.piece(k), place) for k in range(pieces.stops.size)]
+    out.append(treelets.Treelet(live, *pieces.above(), np.empty_like(place)))
+    for treelet in out:
+        treelet.put_back(live)
+    treelets.settle(live)
+    after = [getattr(live.tree, name) for name in ("parent", "left", "right", "size", "mean", "height", "birth")]
+    for a, b in zip(before, after, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert live.n_pending == live.n_due == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("linkage", ["ward", "average"])
+@pytest.mark.parametrize("most", [6, 20, 50])
+def test_treelets_one_after_the_other_make_any_tree_homogeneous(linkage, most):
+    """Cuts alternate; nothing but treelets is refined, and at the end a full scan finds nothing."""
+    h = et.Hierarchy.random(blobs(200), linkage, "sqeuclidean", goal="homogeneous", seed=1)
+    live = h._live
+    place = np.empty(live.tree.parent.size, np.int32)
+    n_rounds = 0
+    while live.n_pending:
+        n_rounds += 1
+        assert n_rounds < 200
+        cut = treelets.cut(live, most, 2)
+        pieces = {
+            1: [cut.piece(k) for k in range(cut.stops.size)],
+            2: [treelets.cut(live, most // 3, 2).above()],  # the roots of most pieces are in it
+            0: [treelets.cut(live, most, most // 2).above()],  # and here those that hang far up
+        }[n_rounds % 3]
+        for bottoms, inner in pieces:
+            treelet = treelets.Treelet(live, bottoms, inner, place)
+            treelet.refine(False, lambda: False)
+            treelet.put_back(live)
+        treelets.settle(live)
+        h.validate()
+    assert n_rounds > 2
+    assert h.is_homogeneous()
+
+
+def test_a_blocking_pair_in_two_pieces_is_found():
+    """The two halves of a tree each hold one of two points that are near to each other."""
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 50
+    x = np.concatenate([left, [[25.0, 0.0]], right, [[25.001, 0.0]]])
+    n = len(x)
+    rows, last = [], {}
+    for name, members in (("left", range(41)), ("right", range(41, n))):
+        top = members[0]
+        for i in members[1:]:
+            rows.append([top, i, 0, 0])
+            top = n + len(rows) - 1
+        last[name] = top
+    rows.append([last["left"], last["right"], 0, 0])
+    h = et.Hierarchy.from_linkage(np.array(rows, float), x, n_jobs=2)
+    h.refine()
+    assert h.sibling(h.leaf(40)) == h.leaf(n - 1)
+
+
+@pytest.mark.slow
+def test_weights_and_removals_and_updates():
+    x, weights = blobs(300), np.random.default_rng(1).uniform(0.2, 5, 300)
+    trees = []
+    for n_jobs in (1, 2):
+        h = et.Hierarchy(n_jobs=n_jobs)
+        h.insert(x, sample_weight=weights)
+        h.remove(range(50, 120))
+        h.update(range(50), x[:50] + 1)
+        h.insert(x[50:120], keys=range(1000, 1070))
+        h.refine()
+        h.validate()
+        trees.append(tree_of(h))
+    assert trees[0] == trees[1]
+
+
+@pytest.mark.slow
+def test_a_refinement_that_runs_out_of_time_goes_on_later():
+    h = et.Hierarchy.random(blobs(2000, 8), n_jobs=2)
+    n_calls = 0
+    while not (report := h.refine(seconds=0.1)).stable:
+        assert report.stopped_by == "seconds"
+        n_calls += 1
+        assert n_calls < 1000
+        if n_calls < 5:
+            h.validate()
+    assert n_calls > 0
+    h.validate()
+    assert h.is_monotone()
+
+
+@pytest.mark.slow
+def test_progress_may_read_and_copy_but_not_edit(monkeypatch):
+    monkeypatch.setattr(refinement, "_PROGRESS_EVERY", 0.0)
+    h = et.Hierarchy.random(blobs(600), n_jobs=2)
+    divided = []
+
+    def look(report):
+        if not h._live.is_divided:
+            return
+        divided.append(report)
+        twin = h.copy()
+        twin.validate()
+        assert len(h.cut(n_clusters=3)) == 600
+        for edit in (lambda: h.insert([[0.0] * 3]), lambda: h.remove([0]), h.refine, lambda: h.keep(last=5)):
+            with pytest.raises(ParameterError, match="progress callback"):
+                edit()
+        if len(divided) == 1:
+            assert twin.refine(until="homogeneous").homogeneous  # no check was forgotten
+            assert twin.is_homogeneous()
+
+    assert h.refine(progress=look).stable
+    assert divided
+    h.validate()
+    assert len(h) == 600
+
+
+@pytest.mark.slow
+def test_an_error_of_progress_leaves_a_valid_tree(monkeypatch):
+    monkeypatch.setattr(refinement, "_PROGRESS_EVERY", 0.0)
+    h = et.Hierarchy.random(blobs(600), n_jobs=2)
+
+    def fail(_):
+        if h._live.is_divided:
+            raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        h.refine(progress=fail)
+    assert not h._live.is_divided
+    h.validate()
+    assert h.refine().stable
+
+
+def ctrl_c_in(seconds: float) -> threading.Timer:
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+@pytest.mark.slow
+def test_ctrl_c_during_a_refinement_leaves_a_valid_tree(monkeypatch):
+    h = et.Hierarchy.random(blobs(600), n_jobs=2)
+    refine = treelets.Treelet.refine
+
+    def slow(self, to_stable, should_stop):
+        while not should_stop():
+            time.sleep(0.01)
+        refine(self, to_stable, should_stop)
+
+    monkeypatch.setattr(treelets.Treelet, "refine", slow)
+    timer = ctrl_c_in(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        h.refine()
+    timer.join()
+    monkeypatch.undo()
+    h.validate()
+    assert h.refine().stable
+    h.validate()
+
+
+@pytest.mark.slow
+def test_ctrl_c_during_an_insertion_undoes_it(monkeypatch):
+    monkeypatch.setattr("evertree.workings.UNDOABLE", 100)
+    h = et.Hierarchy(n_jobs=2)
+    h.insert(blobs(50))
+    before = fingerprint(h)
+    insert = treelets.Treelet.insert
+
+    def press(self, leaves):
+        insert(self, leaves)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(treelets.Treelet, "insert", press)
+    with pytest.raises(KeyboardInterrupt):
+        h.insert(blobs(400, seed=1))
+    assert fingerprint(h) == before
+    monkeypatch.undo()
+    h.insert(blobs(400, seed=1))
+    h.validate()
+
+
+def test_an_error_in_a_thread_is_raised():
+    h = et.Hierarchy(n_jobs=2)
+    h.insert(blobs(60))
+
+    def fail(item):
+        raise MemoryError(f"for {item}")
+
+    with rounds.Threads(2) as threads, pytest.raises(MemoryError, match="for"):
+        threads.each(fail, range(5))
+
+
+def test_n_jobs_is_an_option_and_can_be_changed(tmp_path):
+    assert et.Hierarchy().n_jobs is None
+    h = et.Hierarchy(n_jobs=2)
+    h.insert(blobs(20))
+    assert h.n_jobs == h.copy().n_jobs == pickle.loads(pickle.dumps(h)).n_jobs == 2
+    h.save(tmp_path / "tree.evertree")
+    assert et.load(tmp_path / "tree.evertree").n_jobs is None
+    h.n_jobs = -1
+    assert h.n_jobs >= 1
+    h.n_jobs = -1000
+    assert h.n_jobs == 1
+    for wrong in (0, 1.5, "2", True):
+        with pytest.raises(ParameterError, match="n_jobs must be"):
+            et.Hierarchy(n_jobs=wrong)
+        with pytest.raises(ParameterError, match="n_jobs must be"):
+            h.n_jobs = wrong
+
+
+def test_a_durable_tree_is_edited_by_one_thread(tmp_path):
+    h = et.Hierarchy(n_jobs=2)
+    h.insert(blobs(100))
+    with et.open(tmp_path / "tree.db", start=h) as durable:
+        assert durable.n_jobs is None
+        with pytest.raises(ParameterError, match="start="):
+            durable.n_jobs = 2
+        durable.n_jobs = None
+        durable.insert(blobs(100, seed=1))
+        tree = durable.linkage_matrix()
+    with et.open(tmp_path / "tree.db") as again:
+        np.testing.assert_array_equal(again.linkage_matrix(), tree)
+
+
+@pytest.mark.slow
+def test_the_estimator_has_threads_too():
+    x = blobs(200)
+    labels = [et.AnytimeClustering(n_clusters=6, n_jobs=n_jobs).fit(x).labels_ for n_jobs in (1, 2)]
+    np.testing.assert_array_equal(*labels)
