@@ -17,6 +17,8 @@ from helpers import definition, nested, params_of
 
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 LINKAGES = ["single", "complete", "average", "minimax"]
+NUMBERS_OF_THREADS = (1, 2, 3) if COMPILED else (2,)
+MANY = 20 if COMPILED else 8  # columns
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def points(rng, kind, n):
         return rng.integers(0, 4, size=(n, 2)) * 1.0
     if kind == "duplicates":
         return rng.normal(size=(n // 4, 2))[rng.integers(0, n // 4, n)]
-    return rng.normal(size=(n, 2 if kind == "few" else 20)) + 4.0 * rng.integers(0, 3, size=(n, 1))
+    return rng.normal(size=(n, 2 if kind == "few" else MANY)) + 4.0 * rng.integers(0, 3, size=(n, 1))
 
 
 def edited(linkage, metric, x, n_jobs, **options):
@@ -64,7 +66,7 @@ def edited(linkage, metric, x, n_jobs, **options):
     keys = h.insert(x[:half], sample_weight=w)
     trees = [h.linkage_matrix()]
     h.remove(keys[3:9])
-    h.update(keys[10:30], x[half : half + 20])
+    h.update(keys[10:20], x[half : half + 10])
     h.insert(x[half:])
     trees.append(h.linkage_matrix())
     h.refine()
@@ -79,9 +81,9 @@ def edited(linkage, metric, x, n_jobs, **options):
 @pytest.mark.parametrize("linkage", LINKAGES)
 def test_the_tree_is_that_of_one_thread(rng, linkage, kind, goal):
     """After every edit, to the last bit."""
-    x = points(rng, kind, 120 if COMPILED else 70)
+    x = points(rng, kind, 120 if COMPILED else 44)
     _, alone = edited(linkage, "euclidean", x, None, goal=goal)
-    for n_jobs in (1, 2, 3):
+    for n_jobs in NUMBERS_OF_THREADS:
         h, trees = edited(linkage, "euclidean", x, n_jobs, goal=goal)
         for ours, theirs in zip(trees, alone, strict=True):
             np.testing.assert_array_equal(ours, theirs)
@@ -93,7 +95,7 @@ def test_the_tree_is_that_of_one_thread(rng, linkage, kind, goal):
 @pytest.mark.parametrize("linkage", LINKAGES)
 def test_an_exhaustive_search_ends_at_a_batch_tree(rng, linkage):
     """By the definition of `naive_stable`, and by a replay of all merges."""
-    x = points(rng, "few", 24)
+    x = points(rng, "few", 24 if COMPILED else 14)
     h = et.Hierarchy(linkage, search_width=None, n_jobs=2)
     h.insert(x)
     h.refine()
@@ -109,14 +111,14 @@ def test_other_metrics(rng, linkage, metric):
     """With bounds on the root of a dissimilarity, without any, and where dissimilarities are stored."""
     if (linkage, metric) == ("average", "cosine"):
         pytest.skip("this follows from means")
-    x = points(rng, "many", 60) + 10.0
+    x = points(rng, "many", 60 if COMPILED else 24) + 10.0
     trees = []
     for n_jobs in (None, 2):
         h = et.Hierarchy(linkage, metric, metric_params=params_of(metric, x.shape[1]), n_jobs=n_jobs)
         if metric == "precomputed":
             d = cdist(x, x)
-            h.insert(d[:40, :40])
-            h.insert(d[40:])
+            h.insert(d[:20, :20])
+            h.insert(d[20:])
         else:
             h.insert(x)
         h.refine()
@@ -130,7 +132,7 @@ def test_other_metrics(rng, linkage, metric):
 @pytest.mark.parametrize("linkage", ["complete", "average", "minimax"])
 def test_threads_have_something_to_do(rng, shared, linkage):
     """Points are measured ahead, clusters are measured, and lists of a tree from elsewhere are filled."""
-    x = points(rng, "few", 80)
+    x = points(rng, "few", 80 if COMPILED else 44)
     h = et.Hierarchy(linkage, n_jobs=2)
     h.insert(x)
     h.refine()
@@ -149,7 +151,7 @@ def test_threads_have_something_to_do(rng, shared, linkage):
 @pytest.mark.usefixtures("small")
 def test_bounds_are_tried_again(rng, shared):
     """In many columns bounds fail: points are evaluated ahead, and now and then one alone is bounded."""
-    x = rng.uniform(size=(200 if COMPILED else 120, 30))
+    x = rng.uniform(size=(200 if COMPILED else 100, 30))
     counts = []
     for n_jobs in (None, 2):
         h = et.Hierarchy("complete", n_jobs=n_jobs)
@@ -163,7 +165,7 @@ def test_bounds_are_tried_again(rng, shared):
 @pytest.mark.parametrize("linkage", ["complete", "average", "minimax"])
 def test_a_tree_can_be_read_and_edited_where_a_search_has_paused(rng, linkage):
     """Nothing of what threads have measured is taken for known after an edit."""
-    x = points(rng, "few", 60)
+    x = points(rng, "few", 60 if COMPILED else 30)
     h = et.Hierarchy.random(x, linkage, seed=1, n_jobs=2)
     h.refine(until="homogeneous")
     live, n_paused = h._live, 0

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.columns import (
+    AHEAD,
     BLOCK,
     EVALUATED,
     GROUP,
@@ -18,6 +19,7 @@ from evertree.columns import (
     LOOKED_AT,
     MEASURED,
     MOST_PIVOTS,
+    N_AHEAD,
     N_PAIRS_STATE,
     N_PIVOTS,
     NOTHING,
@@ -142,7 +144,8 @@ class PairLiveTree(LiveTree):
     def n_bytes(self) -> int:
         """Memory of the columns, as far as they are in use."""
         pairs = self.tree.pairs
-        node = PAIR_NODE.itemsize + self.work.stack.itemsize + pairs.lower.itemsize + pairs.upper.itemsize
+        node = PAIR_NODE.itemsize + self.work.stack.itemsize
+        node += pairs.lower.itemsize + pairs.upper.itemsize + pairs.stale.itemsize
         row = pairs.pivot[:1].nbytes + pairs.rows.itemsize + pairs.others.itemsize + pairs.share.itemsize
         row += 0 if self.kept is None else self.kept[:1].nbytes
         rows = self.n_used // 2
@@ -261,10 +264,10 @@ class PairLiveTree(LiveTree):
     def _hang(self, leaves: NDArray[np.int32]) -> int:
         """Hang some of these leaves into the tree; return how many."""
         tree, count = self.tree, leaves.size
+        n_unbounded = int(tree.pairs.state[UNBOUNDED])
         if self._sharing is not None and self.n_points < FEWEST_TO_SHARE:
             count = min(FEWEST_TO_SHARE - self.n_points, count)
         elif self._sharing is not None:
-            n_unbounded = int(tree.pairs.state[UNBOUNDED])
             is_bounded = self._bounds_points and n_unbounded == 0
             count = min(MOST_AHEAD, count)
             if self._bounds_points and not self._bounds_helped:
@@ -275,7 +278,7 @@ class PairLiveTree(LiveTree):
             kernels.stabilise.insert_by_search(tree, self.work, self.search, self.tag, leaves[:count])
         else:
             kernels.insert.insert_leaves(tree, self.work, self.tag, leaves[:count])
-        self._bounds_helped = tree.pairs.state[UNBOUNDED] == 0
+        self._bounds_helped = n_unbounded == 0 and tree.pairs.state[UNBOUNDED] == 0
         return count
 
     @property
@@ -414,6 +417,7 @@ class PairLiveTree(LiveTree):
         else:
             state[:] = old.state
             state[[PAUSED_NODE, MEASURED]] = NULL  # whoever goes on from here starts it anew
+            state[[AHEAD, N_AHEAD]] = 0
             both = min(rows, len(old.pivot))
             pivots[:], pivot[:both] = old.pivots, old.pivot[:both]
         state[[PAUSE_AT, SHARED_FROM]] = UNLIMITED
