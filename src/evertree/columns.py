@@ -66,14 +66,21 @@ N_PIVOTS = 0  # how many pivots are in use
 TRIANGLE = 1  # what obeys the triangle inequality
 EVALUATED = 2  # dissimilarities evaluated so far
 LOOKED_AT = 3  # pairs considered so far, evaluated or not
-PAUSE_AT = 4  # a long comparison of clusters pauses when so many pairs have been considered
+PAUSE_AT = 4  # a comparison of clusters pauses when so many pairs have been considered; UNLIMITED if it must not
 PAUSED_NODE = 5  # the node at which one has paused, or NULL
-PAUSED_SIDE = 6  # the child that it compares: 0 or 1; 2 if the node itself is measured
+PAUSED_SIDE = 6  # the child that it compares: 0 or 1; or NODE_ITSELF, which is measured
 PAUSED_ROW = 7  # how far it has come
 UNBOUNDED = 8  # so many points will be measured without bounds, because they did not help
 EVALUATED_BEFORE = 9  # dissimilarities evaluated when the point at hand had been measured
 MEASURED = 10  # the node whose linkage to every other is in `lower`, or NULL
-N_PAIRS_STATE = 11
+N_MEMBERS = 11  # how many members of the node that is measured are in `rows`
+SHARED_FROM = 12  # where so many pairs have to be compared to measure a node, that is left to threads
+N_AHEAD = 13  # how many points have been measured ahead
+AHEAD = 14  # how many of them have come since
+N_PAIRS_STATE = 15
+
+# An entry of `Pairs.state[PAUSED_SIDE]`.
+NODE_ITSELF = 2
 
 # What obeys the triangle inequality: nothing that is known, the dissimilarity, or its root.
 NOTHING, ITSELF, SQUARE_ROOT = 0, 1, 2
@@ -143,6 +150,8 @@ class Pairs(NamedTuple):
     span: NDArray[np.float64]  # (2, MOST_PIVOTS) smallest and largest distance of some rows to each pivot
     lower: NDArray[np.float64]  # (capacity,) bounds on the linkage between the point at hand and each node
     upper: NDArray[np.float64]  # (capacity,)
+    ahead: NDArray[np.float64]  # (n, 1 or 2, capacity) `lower` and `upper`, if they differ, of points that come next
+    stale: NDArray[np.uint8]  # (capacity,) whether the cluster of a node has changed since
     rows: NDArray[np.int32]  # (n_rows,) members of a cluster
     others: NDArray[np.int32]  # (n_rows,) members of another
     share: NDArray[np.float64]  # (n_rows,) their shares in its weight

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evertree.columns import UNLIMITED
 from evertree.tree import LiveTree
 from evertree.tree.by_means import REORDER_SHARE
+from evertree.tree.by_pairs import PairLiveTree
 from evertree.tree.rounds import FEWEST_POINTS, Rounds
 from evertree.tree.threads import Threads
 
@@ -121,7 +122,10 @@ class _Steps:
 @contextmanager
 def _steps(live: LiveTree, to_stable: bool, max_moves: int | None) -> Iterator[_Steps | Rounds]:
     """Refinement by several threads where they are wanted; a budget of moves is kept by one alone."""
-    if live.aim.n_threads is None or max_moves is not None or live.n_points < FEWEST_POINTS:
+    if isinstance(live, PairLiveTree):
+        with live.threads():
+            yield _Steps(live, to_stable)
+    elif live.aim.n_threads is None or max_moves is not None or live.n_points < FEWEST_POINTS:
         yield _Steps(live, to_stable)
     else:
         with Threads(live.aim.n_threads) as threads:

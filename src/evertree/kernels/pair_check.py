@@ -21,6 +21,7 @@ from evertree.columns import (
 from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.linkage_values import is_first
 from evertree.kernels.pair_values import NOTHING_YET, compare, value_between
+from evertree.kernels.pairs import note_stale
 from evertree.kernels.recurrence import linkage_of_union
 from evertree.kernels.topology import is_leaf, sibling
 from evertree.linkages import Average, Complete, Minimax, Single
@@ -434,6 +435,7 @@ def update_pairs(linkage, tree, v, near):
     tree.size[v] = tree.size[b] + tree.size[c]
     tree.birth[v] = min(tree.birth[b], tree.birth[c])
     tree.center[v] = NULL
+    note_stale(tree, v)
     inherit(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c)
     set_cross(tree, v, side_of(tree, v, b), z_ab, True, error_ab)
     set_cross(tree, v, side_of(tree, v, c), z_ac, ac_is_exact, error_ac)

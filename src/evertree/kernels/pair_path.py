@@ -23,7 +23,7 @@ from evertree.kernels.pair_check import (
 from evertree.kernels.pair_point import always, is_known, judge_bounds, make_known, measure_point, never
 from evertree.kernels.pair_radius import find_radius, radius_with
 from evertree.kernels.pair_values import value_between
-from evertree.kernels.pairs import is_pivot
+from evertree.kernels.pairs import is_pivot, note_stale
 from evertree.kernels.topology import attach, detach, is_leaf, sibling
 from evertree.kernels.worklist import note_due, push
 from evertree.linkages import Average, Complete, Minimax, Single
@@ -210,6 +210,7 @@ def hang_on(linkage, tree, work, i, k, top):
         above, error_above = tree.height[tree.parent[k]], np.float64(tree.error[tree.parent[k]])
     change_path(linkage, tree, work, np.int64(i), np.int64(k), np.int64(1), np.int64(top))
     p = attach(tree, i, k)
+    note_stale(tree, p)
     hang_point(linkage, tree, i, k, p)
     if not is_leaf(i):
         forget_cross(tree, i)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import (
+    AHEAD,
     EVALUATED,
     EVALUATED_BEFORE,
+    INNER_TOP,
     LEAF_TOP,
     MEASURED,
+    N_AHEAD,
     N_PIVOTS,
     N_POINTS,
     NULL,
@@ -151,9 +154,43 @@ def measure_point(linkage, tree, i, comes):
 
     Where they are equal they are the linkage. For a node with `i` below it they mean nothing.
     """
-    tree.pairs.state[MEASURED] = NULL
+    state = tree.pairs.state
+    state[MEASURED] = NULL
+    if comes and state[AHEAD] < state[N_AHEAD]:
+        state[AHEAD] += 1
+        if tree.pairs.ahead.shape[1] == 1 or state[UNBOUNDED] == 0:  # bounds have not failed meanwhile
+            recall_point(linkage, tree)
+            return
     measure_leaves(linkage, tree, i, comes)
     measure_unions(linkage, tree)
+
+
+@step
+def recall_point(linkage, tree):
+    """`measure_point` for a leaf that has been measured ahead: compute anew what has changed since. O(n)."""
+    pairs = tree.pairs
+    pairs.state[UNBOUNDED] = max(pairs.state[UNBOUNDED] - 1, 0)
+    pairs.state[EVALUATED_BEFORE] = pairs.state[EVALUATED]
+    known = pairs.ahead[pairs.state[AHEAD] - 1]
+    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
+        pairs.lower[u] = known[0, u]
+        pairs.upper[u] = known[known.shape[0] - 1, u]
+    root = tree.state[ROOT]
+    if not pairs.stale[root]:
+        return
+    u, is_new = root, True
+    while True:
+        if is_new and pairs.stale[tree.left[u]]:
+            u = tree.left[u]
+        elif is_new and pairs.stale[tree.right[u]]:
+            u = tree.right[u]
+        else:
+            measure_union(linkage, tree, u)
+            if u == root:
+                return
+            p = tree.parent[u]
+            is_new = tree.left[p] == u and pairs.stale[tree.right[p]] != 0
+            u = tree.right[p] if is_new else p
 
 
 def _matters_for_smallest(linkage, pairs, u, best):

@@ -11,7 +11,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.columns import BLOCK, EVALUATED, GROUP, LEAF_TOP, LOOKED_AT, N_PIVOTS, PAUSE_AT, SQUARE_ROOT, TRIANGLE
+from evertree.columns import (
+    BLOCK,
+    EVALUATED,
+    GROUP,
+    LEAF_TOP,
+    LOOKED_AT,
+    N_PIVOTS,
+    NULL,
+    PAUSE_AT,
+    SQUARE_ROOT,
+    TRIANGLE,
+)
 from evertree.kernels.compile import inline, inline_sum, kernel, step
 from evertree.kernels.dissimilarities import call_row
 from evertree.kernels.topology import hangs, is_leaf
@@ -41,6 +52,21 @@ def dissimilarity(pairs, i, j):
     return pairs.block[0]
 
 
+@inline
+def next_leaves(tree, start, stop, skip):
+    """Fill ``pairs.some`` with rows from `start` on, but before `stop`, of leaves in the tree but `skip`: a block.
+
+    Returns how many they are, and the row to go on from.
+    """
+    count = 0
+    while count < BLOCK and start < stop:
+        if 2 * start != skip and hangs(tree, 2 * start):
+            tree.pairs.some[count] = start
+            count += 1
+        start += 1
+    return count, start
+
+
 @step
 def evaluate_leaves(tree, i, start, skip):
     """Evaluate the dissimilarities between row `i` and the leaves in the tree but `skip`, a block from row `start` on.
@@ -48,12 +74,7 @@ def evaluate_leaves(tree, i, start, skip):
     They are in ``pairs.block``, their rows in ``pairs.some``. Returns how many they are, and the row to go on from.
     """
     pairs = tree.pairs
-    count = 0
-    while count < BLOCK and start < tree.state[LEAF_TOP]:
-        if 2 * start != skip and hangs(tree, 2 * start):
-            pairs.some[count] = start
-            count += 1
-        start += 1
+    count, start = next_leaves(tree, start, tree.state[LEAF_TOP], skip)
     if count > 0:
         evaluate(pairs, i, pairs.some[:count], pairs.block)
     return count, start
@@ -77,6 +98,14 @@ def bounds(pairs, i, j):
 def must_pause(pairs):
     """Whether as many pairs have been considered as may be in one go."""
     return pairs.state[LOOKED_AT] >= pairs.state[PAUSE_AT]
+
+
+@inline
+def note_stale(tree, u):
+    """Note that the cluster of `u` has changed. All above it change with it."""
+    while u != NULL and not tree.pairs.stale[u]:
+        tree.pairs.stale[u] = 1
+        u = tree.parent[u]
 
 
 @step

@@ -6,19 +6,26 @@ import numpy as np
 
 from evertree.columns import (
     EVERYWHERE,
+    GROUP,
     INNER_TOP,
     LEAF_TOP,
     LOOKED_AT,
     MEASURED,
+    N_MEMBERS,
     N_POINTS,
+    NODE_ITSELF,
     NOTHING,
     NULL,
+    PAUSE_AT,
     PAUSED_NODE,
     PAUSED_ROW,
     PAUSED_SIDE,
     REACH,
+    SHARED_FROM,
     SQUARE_ROOT,
+    TO_FIND,
     TRIANGLE,
+    UNLIMITED,
 )
 from evertree.kernels.check import is_blocking, merges_above
 from evertree.kernels.climb import climb
@@ -27,15 +34,12 @@ from evertree.kernels.neighbours import begin_search, forget_near, note_near, no
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.pair_point import is_known, measure_point, measure_unions, point_value
 from evertree.kernels.pair_values import value_below
-from evertree.kernels.pairs import collect_rows, dissimilarity, evaluate_leaves, must_pause
+from evertree.kernels.pairs import collect_rows, dissimilarity, evaluate, evaluate_leaves, must_pause, next_leaves
 from evertree.kernels.topology import hangs
 from evertree.linkages import Average, Complete, Minimax, Single
 
 #: A cluster of fewer than one in so many points is searched for by way of neighbours: it is cheaper.
 FEW = 32
-
-#: `PAUSED_SIDE` of a node that is measured.
-ITSELF_MEASURED = 2
 
 
 def _smaller(linkage, so_far, value, share):
@@ -67,16 +71,20 @@ without_members = choose("linkage", {Single: _infinite, Complete: _zero, Average
 
 
 @step
-def add_member(linkage, tree, row, share):
-    """Add a member of the cluster at hand to its linkage to every leaf, which is in ``pairs.lower``. O(n m)."""
+def add_members(linkage, tree, a, rows, start, stop):
+    """Add members of `a` to its linkage to the leaves from row `start` to `stop`, in ``pairs.lower``. O(m) for a pair.
+
+    All are compared with a block of leaves while it is in the cache.
+    """
     pairs = tree.pairs
-    start = np.int64(0)
-    while start < tree.state[LEAF_TOP]:
-        count, start = evaluate_leaves(tree, np.int64(row), start, np.int64(NULL))
-        for s in range(count):
-            u = 2 * pairs.some[s]
-            pairs.lower[u] = with_member(linkage, pairs.lower[u], pairs.block[s], share)
-    pairs.state[LOOKED_AT] += tree.state[N_POINTS]
+    while start < stop:
+        count, start = next_leaves(tree, start, stop, NULL)
+        for r in range(rows.size):
+            share = tree.size[2 * rows[r]] / tree.size[a]
+            evaluate(pairs, rows[r], pairs.some[:count], pairs.block)
+            for s in range(count):
+                u = 2 * pairs.some[s]
+                pairs.lower[u] = with_member(linkage, pairs.lower[u], pairs.block[s], share)
 
 
 @step
@@ -89,18 +97,22 @@ def measure_cluster(linkage, tree, a):
     if state[MEASURED] == a:
         return True
     count = collect_rows(tree, a, pairs.rows)
-    start = 0
-    if state[PAUSED_NODE] == a and state[PAUSED_SIDE] == ITSELF_MEASURED:
+    start = np.int64(0)
+    if state[PAUSED_NODE] == a and state[PAUSED_SIDE] == NODE_ITSELF:
         start = state[PAUSED_ROW]
     else:
         for row in range(tree.state[LEAF_TOP]):
             pairs.lower[2 * row] = without_members(linkage)
     state[MEASURED] = NULL
-    for r in range(start, count):
-        if must_pause(pairs):
-            state[PAUSED_NODE], state[PAUSED_SIDE], state[PAUSED_ROW] = a, ITSELF_MEASURED, r
+    state[N_MEMBERS] = count
+    is_shared = state[PAUSE_AT] != UNLIMITED and (count - start) * tree.state[N_POINTS] >= state[SHARED_FROM]
+    for r in range(start, count, GROUP):
+        if is_shared or must_pause(pairs):
+            state[PAUSED_NODE], state[PAUSED_SIDE], state[PAUSED_ROW] = a, NODE_ITSELF, r
             return False
-        add_member(linkage, tree, pairs.rows[r], tree.size[2 * pairs.rows[r]] / tree.size[a])
+        some = pairs.rows[r : min(r + GROUP, count)]
+        add_members(linkage, tree, a, some, np.int64(0), tree.state[LEAF_TOP])
+        state[LOOKED_AT] += some.size * tree.state[N_POINTS]
     state[PAUSED_NODE] = NULL
     for row in range(tree.state[LEAF_TOP]):
         pairs.upper[2 * row] = pairs.lower[2 * row]
@@ -170,6 +182,16 @@ def find_near_points(linkage, tree, search, i):
         for s in range(count):
             note_one(search, i, 2 * pairs.some[s], pairs.block[s])
     return 0
+
+
+@step
+def are_lists_shared(tree, search):
+    """Whether threads wait to fill lists, and there is an empty one. O(n)."""
+    is_empty = False
+    if tree.pairs.state[SHARED_FROM] != UNLIMITED:
+        for row in range(tree.state[LEAF_TOP]):
+            is_empty |= search.fresh[row] == TO_FIND and hangs(tree, 2 * row)
+    return is_empty
 
 
 @inline

@@ -40,7 +40,7 @@ from evertree.kernels.neighbours import forget_near, improve_lists
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.pair_point import always, never
 from evertree.kernels.search_means import find_near_means, partner_by_means, place_by_means
-from evertree.kernels.search_pairs import find_near_points, partner_by_pairs, place_by_pairs
+from evertree.kernels.search_pairs import are_lists_shared, find_near_points, partner_by_pairs, place_by_pairs
 from evertree.kernels.topology import hangs
 from evertree.kernels.worklist import clear_due, note_due
 from evertree.linkages import Average, Complete, Minimax, Single, Ward
@@ -94,6 +94,14 @@ def _columns_of_pairs(tree):
 
 #: How many columns the points have, as far as the time of an exhaustive search depends on it.
 n_columns = choose("tree", {MeanTree: _columns_of_means, PairTree: _columns_of_pairs})
+
+
+def _not_shared(tree, search):
+    return False
+
+
+#: Whether empty lists of neighbours are left to threads.
+are_shared = choose("tree", {MeanTree: _not_shared, PairTree: are_lists_shared})
 
 
 @inline
@@ -165,6 +173,8 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
             note_stable(tree, work)
             return
         if search.state[FRESH] > 0 and search.state[REACH] != EVERYWHERE:
+            if are_shared(tree, search):
+                return
             n_lists = (max_steps - steps - 1) // STEPS_OF_SEARCH + 1
             steps += STEPS_OF_SEARCH * improve_lists(linkage, tree, search, fill_list, n_lists)
             continue

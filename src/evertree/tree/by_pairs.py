@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.columns import (
+    AHEAD,
     BLOCK,
     EVALUATED,
     GROUP,
@@ -16,6 +19,7 @@ from evertree.columns import (
     LOOKED_AT,
     MEASURED,
     MOST_PIVOTS,
+    N_AHEAD,
     N_PAIRS_STATE,
     N_PIVOTS,
     NOTHING,
@@ -23,9 +27,11 @@ from evertree.columns import (
     PAIR_NODE,
     PAUSE_AT,
     PAUSED_NODE,
+    SHARED_FROM,
     SQUARE_ROOT,
     STOP_AT,
     TRIANGLE,
+    UNBOUNDED,
     UNLIMITED,
     Pairs,
     PairTree,
@@ -36,9 +42,14 @@ from evertree.columns import (
 from evertree.linkages import Average, Minimax
 from evertree.scheme import OBJECTS, VECTORS, Scheme
 from evertree.tree.live import Aim, Incoming, LiveTree
+from evertree.tree.sharing import MOST_AHEAD, Sharing
+from evertree.tree.threads import Threads
 
 #: From this many points on there are pivots, and they are chosen anew whenever the number of points has doubled.
 FEWEST_FOR_PIVOTS = 32
+
+#: Points that come into a smaller tree are not worth the time that it takes to wake threads.
+FEWEST_TO_SHARE = 500
 
 #: Pairs that may be looked at for each check of a budget.
 PAIRS_PER_CHECK = 64
@@ -75,6 +86,8 @@ class PairLiveTree(LiveTree):
         self._shape = n_columns, dtype
         self._pivots_chosen_at = 0
         self._n_called = 0
+        self._sharing: Sharing | None = None
+        self._bounds_helped = False
         self._lay_out(0)
 
     @classmethod
@@ -131,7 +144,8 @@ class PairLiveTree(LiveTree):
     def n_bytes(self) -> int:
         """Memory of the columns, as far as they are in use."""
         pairs = self.tree.pairs
-        node = PAIR_NODE.itemsize + self.work.stack.itemsize + pairs.lower.itemsize + pairs.upper.itemsize
+        node = PAIR_NODE.itemsize + self.work.stack.itemsize
+        node += pairs.lower.itemsize + pairs.upper.itemsize + pairs.stale.itemsize
         row = pairs.pivot[:1].nbytes + pairs.rows.itemsize + pairs.others.itemsize + pairs.share.itemsize
         row += 0 if self.kept is None else self.kept[:1].nbytes
         rows = self.n_used // 2
@@ -240,15 +254,56 @@ class PairLiveTree(LiveTree):
         self.never_pause()
         self.begin_edit()
         start = 0
-        while start < leaves.size:
-            until_choice = max(2 * self._pivots_chosen_at, FEWEST_FOR_PIVOTS) - self.n_points
-            stop = leaves.size if self.stores_dissimilarities else start + max(until_choice, 1)
-            if self.aim.is_stable:
-                kernels.stabilise.insert_by_search(self.tree, self.work, self.search, self.tag, leaves[start:stop])
-            else:
-                kernels.insert.insert_leaves(self.tree, self.work, self.tag, leaves[start:stop])
-            start = stop
-            self._choose_pivots()
+        with self.threads():
+            while start < leaves.size:
+                until_choice = max(2 * self._pivots_chosen_at, FEWEST_FOR_PIVOTS) - self.n_points
+                stop = start + max(until_choice, 1) if self._uses_pivots else leaves.size
+                start += self._hang(leaves[start:stop])
+                self._choose_pivots()
+
+    def _hang(self, leaves: NDArray[np.int32]) -> int:
+        """Hang some of these leaves into the tree; return how many."""
+        tree, count = self.tree, leaves.size
+        n_unbounded = int(tree.pairs.state[UNBOUNDED])
+        if self._sharing is not None and self.n_points < FEWEST_TO_SHARE:
+            count = min(FEWEST_TO_SHARE - self.n_points, count)
+        elif self._sharing is not None:
+            is_bounded = self._bounds_points and n_unbounded == 0
+            count = min(MOST_AHEAD, count)
+            if self._bounds_points and not self._bounds_helped:
+                count = min(max(n_unbounded, 1), count)  # one point alone, to see whether bounds help again
+            if count > 1:
+                tree = self._sharing.measure_ahead(leaves[:count], self.nodes(), is_bounded)
+        if self.aim.is_stable:
+            kernels.stabilise.insert_by_search(tree, self.work, self.search, self.tag, leaves[:count])
+        else:
+            kernels.insert.insert_leaves(tree, self.work, self.tag, leaves[:count])
+        self._bounds_helped = n_unbounded == 0 and tree.pairs.state[UNBOUNDED] == 0
+        return count
+
+    @property
+    def _bounds_points(self) -> bool:
+        """Whether points that come are compared by bounds, where these help."""
+        return bool(self.tree.pairs.state[N_PIVOTS] > 0) and not isinstance(self.tag, Minimax)
+
+    @contextmanager
+    def threads(self) -> Iterator[None]:
+        """Let threads take part in what is done in this block, where they are wanted."""
+        if self.aim.n_threads is None:
+            yield
+            return
+        with Threads(self.aim.n_threads) as threads, Sharing(self.tree, self.tag, threads) as self._sharing:
+            try:
+                yield
+            finally:
+                self._sharing = None
+
+    def warm_up(self) -> None:
+        """Compile, or load from disk, what refinement needs, so that a deadline set later can be kept."""
+        super().warm_up()
+        with self.threads():
+            if self._sharing is not None:
+                self._sharing.warm_up(self.search)
 
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
@@ -268,7 +323,12 @@ class PairLiveTree(LiveTree):
         """Refine by moves and grafts within limits. A step that takes long may be left in the middle."""
         self._pause_after(max_steps)
         self.search.state[STOP_AT] = UNLIMITED
-        kernels.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
+        last_move = self.n_moves + self.n_grafts + max_moves
+        while True:
+            moves_left = last_move - self.n_moves - self.n_grafts
+            kernels.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, moves_left)
+            if self._sharing is None or not self._sharing.go_on(self.work, self.search) or max_steps < UNLIMITED:
+                return
 
     def for_scanning(self) -> PairTree:
         """A copy of the tree in which no cross values are known."""
@@ -296,23 +356,25 @@ class PairLiveTree(LiveTree):
         """Let a comparison of clusters pause when the time of so many steps is over."""
         state = self.tree.pairs.state
         is_limited = max_steps < UNLIMITED // PAIRS_PER_CHECK
-        state[PAUSE_AT] = state[LOOKED_AT] + PAIRS_PER_CHECK * max_steps if is_limited else UNLIMITED
+        state[PAUSE_AT] = state[LOOKED_AT] + PAIRS_PER_CHECK * max_steps if is_limited else UNLIMITED - 1
 
     def never_pause(self) -> None:
         """Forget a check that has paused, because the tree is about to change, and pause at none."""
         self.tree.pairs.state[PAUSED_NODE] = NULL
         self.tree.pairs.state[PAUSE_AT] = UNLIMITED
 
-    def _choose_pivots(self) -> None:
-        """Choose pivots, where they help: anew where one is gone, and when the number of points has doubled.
+    @property
+    def _uses_pivots(self) -> bool:
+        """Whether bounds on dissimilarities are of use, where there are any: a mean needs all pairs."""
+        return self.tree.pairs.state[TRIANGLE] != NOTHING and not isinstance(self.tag, Average)
 
-        A mean needs all pairs.
-        """
+    def _choose_pivots(self) -> None:
+        """Choose pivots, where they help: anew where one is gone, and when the number of points has doubled."""
         state = self.tree.pairs.state
         if state[N_PIVOTS] == 0:
             self._pivots_chosen_at = 0
         least = max(2 * self._pivots_chosen_at, FEWEST_FOR_PIVOTS)
-        if state[TRIANGLE] != NOTHING and self.n_points >= least and not isinstance(self.tag, Average):
+        if self._uses_pivots and self.n_points >= least:
             kernels.pairs.find_pivots(self.tree.pairs, np.ascontiguousarray(self.leaves() >> 1))
             self._pivots_chosen_at = self.n_points
 
@@ -355,9 +417,10 @@ class PairLiveTree(LiveTree):
         else:
             state[:] = old.state
             state[[PAUSED_NODE, MEASURED]] = NULL  # whoever goes on from here starts it anew
+            state[[AHEAD, N_AHEAD]] = 0
             both = min(rows, len(old.pivot))
             pivots[:], pivot[:both] = old.pivots, old.pivot[:both]
-        state[PAUSE_AT] = UNLIMITED
+        state[[PAUSE_AT, SHARED_FROM]] = UNLIMITED
         return Pairs(
             x=x,
             params=np.array(metric.row_params if metric is not None else (), np.float64),
@@ -368,6 +431,8 @@ class PairLiveTree(LiveTree):
             state=state,
             paused=np.zeros(1),
             span=np.empty((2, MOST_PIVOTS)),
+            ahead=np.empty((0, 1, 2 * rows)),
+            stale=np.zeros(2 * rows, np.uint8),
             lower=np.empty(2 * rows),
             upper=np.empty(2 * rows),
             rows=np.empty(rows, np.int32),

@@ -234,16 +234,17 @@ class Rounds:
 
 def warm_up(live: LiveTree) -> None:
     """Compile, or load from disk, what threads need, once for a tree, so that deadlines can be kept."""
-    if live.is_warm or live.aim.n_threads is None or live.n_points < FEWEST_POINTS:
+    if not isinstance(live, MeanLiveTree) or live.is_warm:
+        return
+    if live.aim.n_threads is None or live.n_points < FEWEST_POINTS:
         return
     live.is_warm = True
-    if isinstance(live, MeanLiveTree):
-        pair = next(u for u in live.nodes() if u % 2)  # the first inner node is over two leaves
-        children = np.array([live.tree.left[pair], live.tree.right[pair]], np.int32)
-        treelet = Treelet(live, children, np.array([pair], np.int32), np.empty(live.tree.parent.size, np.int32))
-        treelet.warm_up()
-        treelet.put_back(live)
-        treelets.settle(live)
+    pair = next(u for u in live.nodes() if u % 2)  # the first inner node is over two leaves
+    children = np.array([live.tree.left[pair], live.tree.right[pair]], np.int32)
+    treelet = Treelet(live, children, np.array([pair], np.int32), np.empty(live.tree.parent.size, np.int32))
+    treelet.warm_up()
+    treelet.put_back(live)
+    treelets.settle(live)
     if live.aim.is_stable:
         live.prepare_search()
         tree, search = live.scratch()

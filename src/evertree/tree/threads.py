@@ -18,8 +18,8 @@ _Item = TypeVar("_Item")
 #: Seconds between two looks at whether a job shall stop.
 _LOOK_EVERY = 0.02
 
-#: A job is divided into so many parts for each thread, as some take longer than others.
-_PARTS_PER_THREAD = 4
+#: A job is divided into so many parts for each thread, where some take longer than others.
+PARTS_PER_THREAD = 4
 
 
 class Threads:
@@ -64,7 +64,13 @@ class Threads:
                     late.cancel()
                 wait(running)
 
-    def divide(self, function: Callable[..., object], length: int, helpers: queue.SimpleQueue[Any]) -> None:
+    def divide(
+        self,
+        function: Callable[..., object],
+        length: int,
+        helpers: queue.SimpleQueue[Any],
+        per_thread: int = PARTS_PER_THREAD,
+    ) -> None:
         """Call a function with slices that cover so many items, and one of the helpers, which nobody else has then."""
 
         def with_helper(some: slice) -> None:
@@ -74,11 +80,11 @@ class Threads:
             finally:
                 helpers.put(helper)
 
-        self.each(with_helper, self.slices(length))
+        self.each(with_helper, self.slices(length, per_thread))
 
-    def slices(self, length: int) -> list[slice]:
+    def slices(self, length: int, per_thread: int = PARTS_PER_THREAD) -> list[slice]:
         """Slices that cover so many items."""
-        n_parts = min(length, _PARTS_PER_THREAD * self._n_threads)
+        n_parts = min(length, per_thread * self._n_threads)
         ends: NDArray[np.int64] = np.linspace(0, length, n_parts + 1).astype(np.int64)
         return [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
 
