@@ -26,7 +26,7 @@ from benchmarks import datasets
 
 SECTIONS = ("speed-up", "memory", "growth")
 N_COLUMNS = 16
-CHUNK = 250_000
+CHUNK = 200_000
 
 
 def headline(text: str) -> None:
