@@ -162,14 +162,14 @@ def test_with_an_exhaustive_search_it_is_the_batch_tree(scheme, width, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES, ids=["ward", "average"])
-@pytest.mark.parametrize("most_pairs", [2, 1000])
-def test_exhaustive_searches_leave_no_blocking_pair(monkeypatch, scheme, most_pairs):
+@pytest.mark.parametrize(("most_pairs", "n_seeds"), [(2, 6), (1000, 20)])
+def test_exhaustive_searches_leave_no_blocking_pair(monkeypatch, scheme, most_pairs, n_seeds):
     """Parts that show next to nothing have to ask for everything; weights make small clusters light."""
     monkeypatch.setattr(tasks, "MOST_OPEN", 1)
     monkeypatch.setattr(refining, "FEWEST_PAIRS", most_pairs)
     monkeypatch.setattr(refining, "SHARE_OF_PAIRS", 0)
     monkeypatch.setattr(refining, "MOST_ROUNDS", 500)
-    for seed in range(20):
+    for seed in range(n_seeds):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=(70, 2)) + 3 * rng.integers(0, 4, size=(70, 1))
         weights = np.exp(rng.normal(size=70))
