@@ -21,7 +21,7 @@ help:
 	@echo "make bench-anomalies   find the anomalies of two labelled streams beside IsolationForest and rrcf"
 	@echo "make bench-threads   measure how much faster several threads are than one"
 	@echo "make bench-drift   follow the clusters of two streams with known drift, draw them"
-	@echo "make bench-distributed   measure trees on Dask: speed-up, memory of workers, growth of seconds and bytes moved"
+	@echo "make bench-distributed   measure trees on Dask: speed-up, memory of workers, growth of seconds and bytes moved, quality"
 	@echo "make clean   remove what these commands made"
 	@echo "make lock    write constraints.txt anew from the newest packages"
 

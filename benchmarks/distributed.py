@@ -1,4 +1,4 @@
-"""Trees on Dask: speed-up from one worker process to two, memory of each worker, growth of seconds and of bytes moved.
+"""Trees on Dask: speed-up from one worker process to two, memory of each worker, growth of seconds and bytes, quality.
 
 Run it with ``make bench-distributed``; ``python -m benchmarks.distributed speed-up --points 100000`` does a part of it.
 Prints tables; nothing is asserted. Data are made, or read, by the workers, chunk by chunk. The machine should be idle.
@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 import evertree as et
 from benchmarks import datasets
 
-SECTIONS = ("speed-up", "memory", "growth")
+SECTIONS = ("speed-up", "memory", "growth", "quality")
+LEVELS = (10, 100, 300, 1_000)
+ORDERS = {"letter": 3, "shuttle": 3, "covtype": 1}
 N_COLUMNS = 16
 CHUNK = 200_000
 
@@ -158,6 +160,46 @@ def growth(sizes: list[int], part_size: int) -> None:
             print(f"{what}: about {np.exp(logarithm):.3g} · n^{exponent:.2f}")
 
 
+def quality(part_size: int, folder: Path) -> None:
+    """What trees are worth beside those of one machine, on average over some orders of the points."""
+    headline("Quality beside one machine (aim: within 2 %)")
+    with workers(2) as client:
+        for name, n_orders in ORDERS.items():
+            missing = datasets.missing(name, folder)
+            if missing is not None:
+                print(f"{name}: {missing}")
+                continue
+            runs = [
+                beside_one_machine(*datasets.load(name, folder, order), client, part_size) for order in range(n_orders)
+            ]
+            for what in runs[0]:
+                ours, theirs = np.mean([run[what] for run in runs], axis=0)
+                print(f"{name}, {what}: {ours:.4g}, on one machine {theirs:.4g}: {ours / theirs - 1:+.2%}", flush=True)
+
+
+def beside_one_machine(
+    X: NDArray[Any], y: NDArray[np.int64], client: Client, part_size: int
+) -> dict[str, tuple[float, float]]:
+    """Measures of a tree in at least eight parts, and of one that never was in parts."""
+    size = min(part_size, len(X) // 8)
+    with clustered(da.from_array(X, chunks=(size, -1)), client, size) as t:
+        ours = measures(t.to_hierarchy(), y)
+    alone = et.Hierarchy()
+    alone.insert(X)
+    alone.refine()
+    return {what: (ours[what], value) for what, value in measures(alone, y).items()}
+
+
+def measures(h: et.Hierarchy, y: NDArray[np.int64]) -> dict[str, float]:
+    """The purity and the value of a Ward tree, and the error within its clusters at some levels."""
+    heights = h.linkage_matrix()[:, 2]
+    return {
+        "purity": et.quality.dendrogram_purity(h, y),
+        "tree value": et.quality.tree_value(h),
+        **{f"error within {k:,} clusters": float((heights[: len(h) - k] ** 2).sum() / 2) for k in LEVELS},
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all by default")
@@ -179,6 +221,8 @@ def main() -> None:
         memory(options.large, min(options.part_size, 50_000), options.memory_limit)
     if "growth" in chosen:
         growth(options.sizes, options.part_size)
+    if "quality" in chosen:
+        quality(options.part_size, options.folder)
     print(f"\nLoad at the end: {os.getloadavg()[0]:.1f}")
 
 

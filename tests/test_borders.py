@@ -37,8 +37,6 @@ def _small_crowns(monkeypatch):
 class Sharing:
     """A runner that shares what tasks return, which none may change, and runs them when they are needed, or never."""
 
-    bytes_moved = 0
-
     def submit(self, name, function, *args):
         return [name, function, args, None]
 
@@ -164,14 +162,14 @@ def test_with_an_exhaustive_search_it_is_the_batch_tree(scheme, width, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES, ids=["ward", "average"])
-@pytest.mark.parametrize("most_pairs", [2, 1000])
-def test_exhaustive_searches_leave_no_blocking_pair(monkeypatch, scheme, most_pairs):
+@pytest.mark.parametrize(("most_pairs", "n_seeds"), [(2, 6), (1000, 20)])
+def test_exhaustive_searches_leave_no_blocking_pair(monkeypatch, scheme, most_pairs, n_seeds):
     """Parts that show next to nothing have to ask for everything; weights make small clusters light."""
     monkeypatch.setattr(tasks, "MOST_OPEN", 1)
     monkeypatch.setattr(refining, "FEWEST_PAIRS", most_pairs)
     monkeypatch.setattr(refining, "SHARE_OF_PAIRS", 0)
     monkeypatch.setattr(refining, "MOST_ROUNDS", 500)
-    for seed in range(20):
+    for seed in range(n_seeds):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=(70, 2)) + 3 * rng.integers(0, 4, size=(70, 1))
         weights = np.exp(rng.normal(size=70))
@@ -413,6 +411,11 @@ def test_due_nodes_are_those_that_changed():
     has_new = np.array([80 in more.piece.ids[a:b] for a, b in zip(first, stop, strict=True)])
     assert more.due[has_new].all()
     assert not more.due[(names[:, 0] < 40) & (names[:, 1] < 40)].any()
+    asked = part._replace(due=np.ones_like(part.due))
+    same = insert_into(asked, np.array([79]), x[79:] + 1e-3, np.array([80]), None, WARD, AIM, still_due=False)
+    np.testing.assert_array_equal(same.due, more.due)
+    less = remove_from(asked, np.array([79]), WARD, AIM, still_due=False)
+    assert 0 < np.count_nonzero(less.due) < 40
 
 
 def test_names_find_nodes():
@@ -422,6 +425,7 @@ def test_names_find_nodes():
     some = np.array([3, 40, 78])
     assert tasks.find_nodes(part.piece, names[some]).tolist() == some.tolist()
     assert tasks.find_nodes(part.piece, np.array([[1, 1], [0, 999], [10**6, 1]])).size == 0
+    assert tasks.find_nodes(part.piece, np.array([[0, 42]])).size == 0  # which no node of a tree of 40 points can have
 
 
 @pytest.mark.slow

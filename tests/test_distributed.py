@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import numpy as np
@@ -198,7 +199,7 @@ def test_chunks_of_unknown_length(client):
 def test_tiny_chunks_are_put_together(client):
     steps = []
     et.distributed.cluster(da.from_array(mixture(100), chunks=(2, 4)), client, part_size=50, progress=steps.append)
-    assert {step.total for step in steps if step.step == "facts"} == {2, 1}
+    assert {step.total for step in steps if step.step == "read"} == {2}
 
 
 @pytest.mark.parametrize("kind", ["dask array", "data frame", "array"])
@@ -281,7 +282,18 @@ def test_a_batch_many_times_as_large_as_the_tree(client):
     t.insert(da.from_array(x[10:], chunks=(20, 4)))
     check(t)
     assert t.n_parts > 6
-    assert max(part.piece.n_leaves for part in t._runner().gather(t._parts)) <= 50
+    assert max(part.piece.n_leaves for part in t._runner().gather(list(t._forest.handles.values()))) <= 50
+
+
+@pytest.mark.slow
+def test_chunks_of_a_later_batch_do_not_matter(client):
+    x = np.random.default_rng(1).normal(size=(400, 4))
+    found = []
+    for rows in (40, 27):
+        t = et.distributed.cluster(x[:10], client, part_size=40)
+        t.insert(da.from_array(x[10:], chunks=(rows, 4)))
+        found.append(t.linkage_matrix(399))
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.slow
@@ -376,7 +388,7 @@ def test_broken_trees_are_noticed(client):
 def test_progress_is_told(client):
     steps = []
     et.distributed.cluster(mixture(80), client, part_size=20, progress=steps.append)
-    assert {"facts", "count", "build", "crown", "treelet"} <= {step.step for step in steps}
+    assert {"read", "plan", "route", "build", "crown", "ask", "treelet"} <= {step.step for step in steps}
     assert all(0 < step.done <= step.total and step.seconds >= 0 for step in steps)
 
 
@@ -391,13 +403,67 @@ def test_a_bar_in_the_terminal(client, has_rich, monkeypatch, capsys):
 
 
 def test_closing_lets_a_given_client_live(client):
+    before = set(client.futures)
     with et.distributed.cluster(mixture(20), client) as t:
         assert t.client is client
+        labels = t.cut(n_clusters=2)
+        assert set(client.futures) - before
+    assert labels.compute().max() == 1
+    del labels
+    gc.collect()
+    assert set(client.futures) <= before
     assert client.status == "running"
     assert repr(t).endswith("20 points, 4 columns of float64, in 1 part, closed")
     with pytest.raises(ClosedError, match="closed: load it"):
         t.cut(n_clusters=2)
     assert et.distributed.cluster(mixture(20)).client is client  # the current one
+
+
+def test_tasks_of_an_edit_that_fails_are_given_up(client):
+    """Also where somebody keeps the traceback, as a shell does, which refers to all of them."""
+    t = et.distributed.cluster(mixture(60), client, part_size=20)
+    before = set(client.futures)
+
+    def stop(progress) -> None:
+        if progress.step == "insert":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as kept:
+        t.insert(mixture(60, seed=1), progress=stop)
+    assert kept.tb is not None
+    t.validate()
+    left = set(client.futures) - before
+    assert not {key for key in left if not key.startswith("validate-")}
+
+
+def test_keys_fit_a_tree_that_another_thread_edits_meanwhile(client, monkeypatch):
+    t = et.distributed.cluster(mixture(60), client, part_size=20)
+    find = et.distributed.arrays.find_layout
+
+    def edit_meanwhile(*given):
+        layout = find(*given)
+        monkeypatch.undo()
+        t.remove(range(30))
+        return layout
+
+    monkeypatch.setattr("evertree.distributed.arrays.find_layout", edit_meanwhile)
+    assert t.keys().compute().tolist() == list(range(60))
+    assert t.keys().compute().tolist() == list(range(30, 60))
+
+
+def test_bytes_of_workers_that_came_and_went(client, monkeypatch):
+    counts = iter([{"lost": 100, "there": 50}, {"there": 80, "new": 5}])
+    monkeypatch.setattr("evertree.distributed.on_dask.OnDask.bytes_sent", lambda _: next(counts))
+    assert et.distributed.cluster(mixture(20), client).report.bytes_moved == 35
+
+
+def test_a_client_that_is_not_the_current_one(client):
+    with distributed.Client(client.scheduler.address, set_as_default=False) as other:
+        t = et.distributed.cluster(mixture(30), other, part_size=20)
+        t.remove(t.keys()[:10])
+        assert len(t) == 20
+    with pytest.raises(ParameterError, match="client must be running; it is closed"):
+        et.distributed.cluster(mixture(20), other)
 
 
 @pytest.mark.parametrize("name", ["cluster", "load", "DistributedHierarchy"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,11 @@ import pytest
 
 import evertree as et
 from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError, StoreError
+from evertree.scheme import Scheme
 
 distributed = pytest.importorskip("distributed", reason="distributed trees need Dask")
 pd = pytest.importorskip("pandas")
+files = pytest.importorskip("evertree.distributed.files")
 
 pytestmark = pytest.mark.slow
 
@@ -97,6 +100,37 @@ def test_saving_over_the_directory_that_it_was_read_from(client, saved):
     t.validate()
 
 
+def test_nothing_refers_to_files_that_were_written_over(client, saved):
+    """Or a worker that is lost later could not be made up for."""
+
+    def tasks() -> set[str]:
+        return {key for key in client.cluster.scheduler.tasks if str(key).startswith("load-")}
+
+    before = tasks()
+    t = et.distributed.load(saved, client)
+    assert t.is_monotone()
+    old = tasks() - before
+    assert old
+    t.save(saved)
+    t.validate()
+    for _ in range(100):
+        if not old & tasks():
+            break
+        time.sleep(0.05)
+    assert not old & tasks()
+
+
+def test_a_link_stays_a_link(client, saved):
+    link = saved.with_name("link")
+    link.symlink_to(saved)
+    t = et.distributed.load(link, client)
+    t.remove([0])
+    t.save(link)
+    assert link.is_symlink()
+    assert len(et.distributed.load(saved, client)) == 79
+    assert sorted(path.name for path in saved.parent.iterdir()) == ["link", "tree"]
+
+
 def test_places_that_cannot_be_saved_to(client, tmp_path):
     t = et.distributed.cluster(points(10), client)
     with pytest.raises(FileNotFoundError, match="no such folder"):
@@ -128,8 +162,17 @@ def test_a_save_that_fails_leaves_what_was_there(client, saved, monkeypatch):
     assert [path.name for path in saved.parent.iterdir()] == ["tree"]
 
 
-def test_a_disk_that_workers_have_to_themselves(client, tmp_path, monkeypatch):
-    monkeypatch.setattr("evertree.distributed.files.write_part", lambda *_: {"part-00000-points.parquet": "elsewhere"})
+def _write_elsewhere(*_):
+    return {"part-00000-points.parquet": "elsewhere"}
+
+
+def _find_no_folder(_part, folder, _number):
+    raise FileNotFoundError(2, "No such file or directory", f"{folder}/part-00000-points.parquet")
+
+
+@pytest.mark.parametrize("write_part", [_write_elsewhere, _find_no_folder])
+def test_a_disk_that_workers_have_to_themselves(client, tmp_path, monkeypatch, write_part):
+    monkeypatch.setattr("evertree.distributed.files.write_part", write_part)
     with pytest.raises(StoreError, match="a disk that all workers and the driver see"):
         et.distributed.cluster(points(10), client).save(tmp_path / "tree")
     assert list(tmp_path.iterdir()) == []
@@ -157,6 +200,13 @@ def test_damaged_files_are_noticed(client, saved, name, damage):
         path.write_bytes(content if damage == "changed" else content[:-10])
     with pytest.raises(CorruptFileError, match="is damaged"):
         et.distributed.load(saved, client)
+
+
+def test_damage_that_shows_when_a_part_is_read_again(saved):
+    scheme = Scheme("ward", "euclidean")
+    loaded = files.read_part(str(saved), 0, ["another", "another"], scheme, "float64")
+    with pytest.raises(CorruptFileError, match="does not have its checksum"):
+        files.part_of(loaded)
 
 
 def test_damaged_metadata_are_noticed(client, saved):

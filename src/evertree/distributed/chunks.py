@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.distributed.runner import Runner
 from evertree.errors import EvertreeError, counting_rows_from
 from evertree.inputs import as_points
 from evertree.scheme import Scheme
@@ -49,22 +50,30 @@ class Chunks:
         """How many points there are in all."""
         return sum(self.lengths)
 
-    def batches(self, n_there: int, least: int) -> Iterator[Chunks]:
-        """The chunks in turn, as many at a time as at most double what is there, or have `least` points together.
+    def batches(self, runner: Runner, n_there: int, least: int) -> Iterator[Chunks]:
+        """The rows in turn, at a time as many as double what is there, or `least`, wherever chunks end.
 
         They are let go here.
         """
         begin = 0
-        while begin < len(self.handles):
-            most, end = max(n_there, least), begin + 1
-            while end < len(self.handles) and sum(self.lengths[begin : end + 1]) <= most:
-                end += 1
-            some = slice(begin, end)
-            batch = replace(self, handles=self.handles[some], first=self.first[some], lengths=self.lengths[some])
-            self.handles[some] = [None] * (end - begin)
-            yield batch
-            n_there += sum(self.lengths[some])
-            begin = end
+        while begin < self.n_rows:
+            end = min(begin + max(n_there, least), self.n_rows)
+            yield self._rows(runner, begin, end)
+            n_there, begin = n_there + end - begin, end
+
+    def _rows(self, runner: Runner, begin: int, end: int) -> Chunks:
+        """The rows from `begin` to before `end`. Chunks that have no more are let go."""
+        handles, first, lengths = [], [], []
+        for k, (handle, length) in enumerate(zip(self.handles, self.lengths, strict=True)):
+            row = self.first[k] - self.first[0]
+            start, stop = max(begin - row, 0), min(end - row, length)
+            if start < stop:
+                is_whole = stop - start == length
+                handles.append(handle if is_whole else runner.submit("pick", rows_of, handle, start, stop))
+                first.append(self.first[k] + start)
+                lengths.append(stop - start)
+                self.handles[k] = None if stop == length else handle
+        return replace(self, handles=handles, first=first, lengths=lengths)
 
 
 def read_chunk(scheme: Scheme, n_columns: int, dtype: np.dtype[Any], X: Any, first_row: int) -> Chunk:
@@ -83,3 +92,8 @@ def read_chunk(scheme: Scheme, n_columns: int, dtype: np.dtype[Any], X: Any, fir
 def facts_of(check: Callable[[Any, int], Chunk], X: Any, first_row: int) -> Facts:
     """What a check says of some rows, the first of which has this number."""
     return check(X, first_row).facts
+
+
+def rows_of(chunk: Chunk, start: int, stop: int) -> Chunk:
+    """Some rows of a chunk."""
+    return Chunk(chunk.points[start:stop].copy(), chunk.facts._replace(n_rows=stop - start))

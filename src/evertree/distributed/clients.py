@@ -79,6 +79,8 @@ def _checked(client: Any) -> Any:
         raise ParameterError(f"client must be None or a distributed.Client; it is {type(client).__name__}")
     if client.asynchronous:
         raise ParameterError("client must not be asynchronous: use Client(address) without asynchronous=True")
+    if client.status != "running":
+        raise ParameterError(f"client must be running; it is {client.status}: make a new one")
     return client
 
 

@@ -121,11 +121,11 @@ def load(path: str | os.PathLike[str], client: Any = None) -> DistributedHierarc
     connection = Connection(client)
     try:
         handles = files.read_parts(OnDask(connection.client), path, metadata, scheme)
+        forest = Forest(handles, top, scheme, aim, part_size)
+        return DistributedHierarchy._restored(connection, forest, metadata, os.path.realpath(path))
     except BaseException:
         connection.close()
         raise
-    forest = Forest(handles, top, scheme, aim, part_size)
-    return DistributedHierarchy._restored(connection, forest, metadata, os.path.realpath(path))
 
 
 def _checked_scheme(scheme: Scheme) -> Scheme:

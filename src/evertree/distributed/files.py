@@ -12,10 +12,11 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -56,17 +57,16 @@ def write(runner: Runner, path: str | os.PathLike[str], header: Mapping[str, Any
     try:
         folder = str(temporary)
         tasks = [runner.submit("save", write_part, part, folder, number) for number, part in forest.handles.items()]
-        digests = {name: digest for written in runner.gather(tasks) for name, digest in written.items()}
+        digests = _gathered(runner, tasks, target)
         unseen = [name for name in digests if not (temporary / name).is_file()]
         if unseen:
-            raise StoreError(
-                f"{target} must be on a disk that all workers and the driver see; {unseen[0]} is not there"
-            )
+            raise _not_shared(target, unseen[0])
         digests[_TOP] = _write_table(_top_table(forest.top), temporary / _TOP)
         about = {**header, "parts": list(forest.handles), "sha256": digests}
         metadata = {"format": _FORMAT, "version": FORMAT_VERSION, **about}
         sealed = {"metadata": metadata, "sha256": hashlib.sha256(to_json(metadata)).hexdigest()}
-        (temporary / _METADATA).write_text(json.dumps(sealed, indent=1), encoding="utf-8")
+        with _on_disk(temporary / _METADATA) as file:
+            file.write(json.dumps(sealed, indent=1).encode())
         _put_in_place(temporary, target)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -118,10 +118,11 @@ def read_parts(
     for number in metadata["parts"]:
         digests = [metadata["sha256"].get(name) for name in part_names(number)]
         loaded[number] = runner.submit("load", read_part, folder, number, digests, scheme, dtype)
-    for error in runner.gather([runner.submit("facts", attrgetter("error"), handle) for handle in loaded.values()]):
+    checks = [runner.submit("load-facts", attrgetter("error"), handle) for handle in loaded.values()]
+    for error in runner.gather(checks):
         if error is not None:
             raise error
-    return {number: runner.submit("part", attrgetter("part"), handle) for number, handle in loaded.items()}
+    return {number: runner.submit("part", part_of, handle) for number, handle in loaded.items()}
 
 
 def write_part(part: Part, folder: str, number: int) -> dict[str, str]:
@@ -158,14 +159,34 @@ def read_part(folder: str, number: int, digests: list[str], scheme: Scheme, dtyp
     return Loaded(Part(piece, np.zeros(piece.n_nodes, np.bool_), np.arange(piece.roots().size), 0, 0), None)
 
 
+def part_of(loaded: Loaded) -> Part:
+    """The part. When a worker is lost it is read again, and the directory may be another by then."""
+    if loaded.part is None:
+        assert loaded.error is not None
+        raise loaded.error
+    return loaded.part
+
+
 def part_names(number: int) -> tuple[str, str]:
     """The files of a part: its points, and the unions above these."""
     return f"part-{number:05d}-points.parquet", f"part-{number:05d}-unions.parquet"
 
 
+def _gathered(runner: Runner, tasks: list[Any], target: Path) -> dict[str, str]:
+    """The SHA-256 of each file that tasks have written."""
+    try:
+        return {name: digest for written in runner.gather(tasks) for name, digest in written.items()}
+    except FileNotFoundError as error:  # a worker does not have the folder
+        raise _not_shared(target, error.filename) from error
+
+
+def _not_shared(target: Path, file: str) -> StoreError:
+    return StoreError(f"{target} must be on a disk that all workers and the driver see; {file} is not there")
+
+
 def _checked_target(path: str | os.PathLike[str]) -> Path:
-    """The path, if a tree can be written there: to nothing, to an empty folder, or over a tree."""
-    target = Path(path).absolute()
+    """The path, if a tree can be written there: to nothing, to an empty folder, or over a tree. A link stays a link."""
+    target = Path(path).resolve()
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "There is no such folder to save to", str(target.parent))
     if target.exists() and not target.is_dir():
@@ -211,11 +232,18 @@ def _children(unions: Any) -> NDArray[np.int32]:
 
 
 def _write_table(table: Any, file: Path) -> str:
-    with file.open("wb") as stream:
+    with _on_disk(file) as stream:
         pq.write_table(table, stream)
+    return _digest(file)
+
+
+@contextmanager
+def _on_disk(file: Path) -> Iterator[BinaryIO]:
+    """A new file, which is on disk when the block has ended."""
+    with file.open("wb") as stream:
+        yield stream
         stream.flush()
         os.fsync(stream.fileno())
-    return _digest(file)
 
 
 def _read_table(file: Path, digest: str) -> Any:

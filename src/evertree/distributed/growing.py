@@ -14,6 +14,7 @@ from evertree.distributed.parts import STRIDE, Part, build, in_one, insert_into
 from evertree.distributed.pieces import Piece
 from evertree.distributed.refining import Forest
 from evertree.distributed.routing import Routed, shuffle
+from evertree.distributed.runner import share
 from evertree.distributed.sampling import Plan, Points, groups_below, plan, sample_chunk, share_of
 from evertree.scheme import Scheme
 from evertree.tree import Aim
@@ -30,7 +31,7 @@ def grow(runner: OnDask, chunks: Chunks, like: Forest, seed: int) -> Forest:
         part_of, children = np.zeros(1, np.int64), np.empty((0, 2), np.int32)
     else:
         planned = _plan(runner, chunks, scheme, aim, part_size, seed)
-        ((part_of, children),) = runner.gather([runner.submit("facts", _shape_of, planned)])
+        ((part_of, children),) = runner.gather([runner.submit("plan-shape", _shape_of, planned)])
         parts = shuffle(runner, chunks, planned, part_of, scheme, aim)
     n_groups = np.bincount(part_of).tolist()
     handles = {}
@@ -46,7 +47,7 @@ def extend(runner: OnDask, forest: Forest, chunks: Chunks) -> dict[int, Any]:
     """The parts that get points of some chunks: handles of what they become."""
     scheme, aim = forest.scheme, forest.aim
     owners = plan_of(forest, runner)
-    planned = runner.share("plan", owners)
+    planned = share(runner, "plan", owners)
     # Not every part has a place among the numbers from 0 on.
     numbers, part_of = np.unique(owners.part, return_inverse=True)
     nodes = owners.piece.ids[owners.piece.stretches()[0][owners.roots]] % STRIDE
@@ -55,7 +56,8 @@ def extend(runner: OnDask, forest: Forest, chunks: Chunks) -> dict[int, Any]:
         if picked:
             number = int(numbers[i])
             old = forest.handles[number]
-            handles[number] = runner.submit("insert", insert_points, old, picked, nodes[part_of == i], scheme, aim)
+            how = nodes[part_of == i], scheme, aim, forest.is_due(number)
+            handles[number] = runner.submit("insert", insert_points, old, picked, *how)
     runner.wait(handles.values())
     return handles
 
@@ -89,13 +91,15 @@ def build_part(
     return in_one([build(group.points, group.ids, None, scheme, aim) for group in groups])
 
 
-def insert_points(part: Part, picked: Sequence[Routed], nodes: NDArray[np.int64], scheme: Scheme, aim: Aim) -> Part:
+def insert_points(
+    part: Part, picked: Sequence[Routed], nodes: NDArray[np.int64], scheme: Scheme, aim: Aim, still_due: bool
+) -> Part:
     """A part with the points that were picked for it, each in the subtree that has the node of its group."""
     ids = np.concatenate([routed.ids for routed in picked])
     points = np.concatenate([routed.points for routed in picked])
     node = np.concatenate([np.repeat(nodes, np.diff(routed.starts)) for routed in picked])
     order = np.argsort(ids)
-    return insert_into(part, node[order], points[order], ids[order], None, scheme, aim)
+    return insert_into(part, node[order], points[order], ids[order], None, scheme, aim, still_due)
 
 
 def all_of(chunk: Chunk, first: int) -> Routed:

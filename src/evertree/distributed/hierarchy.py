@@ -67,7 +67,7 @@ class DistributedHierarchy:
         self._shape: tuple[int, np.dtype[Any]] | None = None
         self._largest = 0.0  # coordinate of all points so far
         self._report = DistributedReport(0, 0, 0, 0, 0, 0.0, None)
-        self._layout: arrays.Layout | None = None
+        self._layout: tuple[Forest, arrays.Layout] | None = None  # of the forest that it was found for
         self._origin: str | None = None  # the directory that parts are read from again if workers are lost
         self._lock = threading.RLock()
 
@@ -132,7 +132,8 @@ class DistributedHierarchy:
         >>> t.keys().compute()
         array([0, 2])
         """
-        return arrays.to_array("keys", self._parts, self._blocks(), arrays.keys_of)
+        forest = self._forest
+        return arrays.to_array("keys", list(forest.handles.values()), self._blocks(forest), arrays.keys_of)
 
     def cut(self, n_clusters: int | None = None, height: float | None = None) -> Any:
         """Cut the tree into `n_clusters` clusters, or at a height.
@@ -166,11 +167,11 @@ class DistributedHierarchy:
             n_clusters = as_count("n_clusters", n_clusters, len(self))
         if height is not None:
             height = as_height("height", height)
-        forest, blocks = self._forest, self._blocks()
+        forest = self._forest
+        parts, blocks = list(forest.handles.values()), self._blocks(forest)
         found = labels.cut(self._runner(), forest, n_clusters, height)
-        n_parts = len(found.parts)
-        same = [forest.scheme] * n_parts, [forest.aim] * n_parts
-        return arrays.to_array("labels", self._parts, blocks, labels.label_part, *same, found.n_splits, found.numbers)
+        same = [forest.scheme] * len(parts), [forest.aim] * len(parts)
+        return arrays.to_array("labels", parts, blocks, labels.label_part, *same, found.n_splits, found.numbers)
 
     def linkage_matrix(self, k: int) -> NDArray[np.float64]:
         """The top `k` merges, as SciPy's matrix over the clusters that they leave.
@@ -241,7 +242,7 @@ class DistributedHierarchy:
                 edit.forest = growing.grow(runner, chunks, forest, self._seed)
                 edit.refine()
             else:
-                for batch in chunks.batches(len(self), forest.part_size):
+                for batch in chunks.batches(runner, len(self), forest.part_size):
                     edit.forest.edited(runner, growing.extend(runner, edit.forest, batch))
                     edit.refine()
             shape = chunks.n_columns, chunks.dtype
@@ -265,15 +266,15 @@ class DistributedHierarchy:
         >>> len(t)
         1
         """
-        gone = as_numbers(keys)
+        gone = as_numbers(keys, self.client)
         if not gone.size:
             return
         with self._edit(progress) as edit:
             runner, forest = edit.runner, edit.forest
-            handles = {
-                number: runner.submit("remove", remove_from, forest.handles[number], some, forest.scheme, forest.aim)
-                for number, some in find_keys(runner, forest, gone).items()
-            }
+            handles = {}
+            for number, some in find_keys(runner, forest, gone).items():
+                how = forest.scheme, forest.aim, forest.is_due(number)
+                handles[number] = runner.submit("remove", remove_from, forest.handles[number], some, *how)
             runner.wait(handles.values())
             forest.edited(runner, handles)
             edit.refine()
@@ -360,10 +361,12 @@ class DistributedHierarchy:
         if self._origin == os.path.realpath(path):
             # What parts were read from is gone: from now on they are read from what took its place.
             metadata = files.read_metadata(path)
-            self._forest.handles = files.read_parts(runner, path, metadata, self._forest.scheme)
+            self._forest.reread(files.read_parts(runner, path, metadata, self._forest.scheme))
 
     def close(self) -> None:
-        """End the local cluster that was started for the tree. A client that was given stays open.
+        """Let the workers forget the tree, and end the local cluster that was started for it.
+
+        A client that was given stays open. Labels and keys that were asked for before can still be computed on it.
 
         Examples
         --------
@@ -372,6 +375,7 @@ class DistributedHierarchy:
         >>> t
         DistributedHierarchy(linkage='ward', metric='euclidean'): 3 points, 1 column of float64, in 1 part, closed
         """
+        self._forest.let_go()
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -382,23 +386,27 @@ class DistributedHierarchy:
     ) -> None:
         self.close()
 
-    @property
-    def _parts(self) -> list[Any]:
-        return list(self._forest.handles.values())
-
     def _runner(self, teller: Teller | None = None) -> OnDask:
         return OnDask(self._connection.client, teller)
 
-    def _blocks(self) -> arrays.Layout:
+    def _blocks(self, forest: Forest) -> arrays.Layout:
         """How keys are spread over parts; found when it is first needed after an edit."""
-        if self._layout is None:
-            self._layout = arrays.find_layout(self._runner(), self._parts, self._forest.part_size)
-        return self._layout
+        found = self._layout  # another thread may edit meanwhile
+        if found is None or found[0] is not forest:
+            layout = arrays.find_layout(self._runner(), list(forest.handles.values()), forest.part_size)
+            self._layout = found = forest, layout
+        return found[1]
 
     @contextmanager
     def _edit(self, progress: Any) -> Iterator[_Edit]:
         with showing(progress) as callback:
-            yield _Edit(self, self._runner(Teller(callback)))
+            edit = _Edit(self, self._runner(Teller(callback)))
+            try:
+                yield edit
+            except BaseException:
+                if self._forest is not edit.forest:  # Ctrl-C may come when all is done
+                    edit.runner.let_go()
+                raise
 
     def _header(self) -> Mapping[str, Any]:
         """What a file has to say beside the tree."""
@@ -441,7 +449,7 @@ class _Edit:
         self._t, self.runner, self.forest = t, runner, t._forest.copy()
         self._rounds = self._moves = self._grafts = 0
         self._stopped_by: str | None = None
-        self._start, self._moved_before = time.perf_counter(), runner.bytes_moved
+        self._start, self._sent_before = time.perf_counter(), runner.bytes_sent()
 
     def refine(self) -> None:
         """Refine the forest across the borders of its parts."""
@@ -460,10 +468,15 @@ class _Edit:
             moves=self._moves,
             grafts=self._grafts,
             parts=len(self.forest.handles),
-            bytes_moved=self.runner.bytes_moved - self._moved_before,
+            bytes_moved=self._bytes_moved(),
             seconds=time.perf_counter() - self._start,
             stopped_by=self._stopped_by,
         )
         # In one step, so that Ctrl-C comes before or after all of it.
         state |= {"_forest": self.forest, "_n_points": n_points, "_layout": None, "_report": report}
         self._t.__dict__.update(state)
+
+    def _bytes_moved(self) -> int:
+        """What workers have sent since the beginning, as far as those know that are still there."""
+        before = self._sent_before
+        return sum(sent - before.get(worker, 0) for worker, sent in self.runner.bytes_sent().items())

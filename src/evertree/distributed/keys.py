@@ -8,17 +8,17 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.distributed.on_dask import OnDask
 from evertree.distributed.parts import has_ids
 from evertree.distributed.refining import Forest
+from evertree.distributed.runner import Runner, share
 from evertree.errors import DuplicateKeyError, UnknownKeyError, listed
 from evertree.inputs import as_keys
 
 
-def as_numbers(keys: Any) -> NDArray[np.int64]:
+def as_numbers(keys: Any, client: Any) -> NDArray[np.int64]:
     """One key, or a collection of keys, as an array of numbers that differ from each other."""
     if isinstance(keys, da.Array):
-        keys = keys.compute()
+        keys = client.compute(keys).result()
     if isinstance(keys, range):
         keys = np.arange(keys.start, keys.stop, keys.step)
     if isinstance(keys, np.ndarray) and keys.ndim == 1 and keys.dtype.kind in "iu":
@@ -34,9 +34,9 @@ def as_numbers(keys: Any) -> NDArray[np.int64]:
     return np.array(given, np.int64)
 
 
-def find_keys(runner: OnDask, forest: Forest, keys: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+def find_keys(runner: Runner, forest: Forest, keys: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
     """Those of some keys that each part has, for the parts that have any. All must be there."""
-    shared = runner.share("keys", keys)
+    shared = share(runner, "keys", keys)
     found = runner.gather([runner.submit("find", has_ids, handle, shared) for handle in forest.handles.values()])
     is_there = np.any([np.zeros(keys.size, np.bool_), *found], axis=0)
     if not is_there.all():

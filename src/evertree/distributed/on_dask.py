@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import itertools
 import uuid
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -47,6 +48,7 @@ class OnDask:
         self.teller = teller or Teller(None)
         self._token = uuid.uuid4().hex[:8]
         self._numbers = itertools.count()
+        self._submitted: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def submit(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
         """Start a task. The name is what the dashboard shows; arguments may be handles, or lists of these."""
@@ -54,11 +56,9 @@ class OnDask:
         priority = 1 if name in URGENT else 0
         task = (_and_tidy_up, function) if name in LARGE else (function,)
         with dask.config.set(_QUIET):
-            return self.client.submit(*task, *args, key=key, pure=False, retries=RETRIES, priority=priority)
-
-    def share(self, name: str, value: Any) -> Any:
-        """A handle of a value that several tasks need, so that it is sent once."""
-        return self.submit(name, _keep, value)
+            future = self.client.submit(*task, *args, key=key, pure=False, retries=RETRIES, priority=priority)
+        self._submitted.add(future)
+        return future
 
     def start(self, delayed: Sequence[Any]) -> list[Any]:
         """Start to compute delayed values of the user's."""
@@ -82,15 +82,14 @@ class OnDask:
             yield future.result()
             self.teller.tell(_name_of(future), done, len(handles))
 
-    @property
-    def bytes_moved(self) -> int:
-        """Bytes that workers have ever sent, as far as those know that are still there."""
-        counts = self.client.run(_bytes_sent, on_error="ignore")
-        return sum(count for count in counts.values() if count)
+    def let_go(self) -> None:
+        """Let go of all that it started: whoever keeps a traceback, as shells do, would keep the tasks running."""
+        for future in list(self._submitted):
+            future.release()
 
-
-def _keep(value: Any) -> Any:
-    return value
+    def bytes_sent(self) -> dict[str, int]:
+        """Bytes that each worker has ever sent, by its address, of those that are still there."""
+        return {worker: sent for worker, sent in self.client.run(_bytes_sent, on_error="ignore").items() if sent}
 
 
 def _and_tidy_up(function: Callable[..., Any], *args: Any) -> Any:

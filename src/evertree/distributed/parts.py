@@ -202,8 +202,12 @@ def insert_into(
     weights: NDArray[np.float64] | None,
     scheme: Scheme,
     aim: Aim,
+    still_due: bool = True,
 ) -> Part:
-    """A part with more points, each in the subtree that has the given node of the part."""
+    """A part with more points, each in the subtree that has the given node of the part.
+
+    Nodes that were due in it are `still_due`, or have asked since.
+    """
     assert scheme.vectors is not None
     edit = _Edit(part.piece, scheme, aim, ids.size)
     incoming = Incoming(points, coordinates=scheme.vectors.coordinates(points))
@@ -213,11 +217,14 @@ def insert_into(
         edit.begin(i)
         edit.live.insert(leaves[subtree == i])
         edit.end()
-    return edit.part(part.piece.names()[part.due])
+    return edit.part(part.piece.names()[part.due] if still_due else NO_NAMES)
 
 
-def remove_from(part: Part, ids: NDArray[np.int64], scheme: Scheme, aim: Aim) -> Part:
-    """A part without the points of these insertion numbers, all of which it has."""
+def remove_from(part: Part, ids: NDArray[np.int64], scheme: Scheme, aim: Aim, still_due: bool = True) -> Part:
+    """A part without the points of these insertion numbers, all of which it has.
+
+    Nodes that were due in it are `still_due`, or have asked since.
+    """
     edit = _Edit(part.piece, scheme, aim)
     rows = np.flatnonzero(np.isin(part.piece.ids, ids))
     subtree = subtree_of(part.piece, rows)
@@ -227,7 +234,7 @@ def remove_from(part: Part, ids: NDArray[np.int64], scheme: Scheme, aim: Aim) ->
         edit.live.detach(leaves)
         edit.live.release(leaves)
         edit.end()
-    return edit.part(part.piece.names()[part.due])
+    return edit.part(part.piece.names()[part.due] if still_due else NO_NAMES)
 
 
 def has_ids(part: Part, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -263,7 +270,7 @@ def find_nodes(piece: Piece, names: NDArray[np.int64]) -> NDArray[np.intp]:
     by_id = np.argsort(piece.ids)
     at = np.searchsorted(piece.ids, names[:, 0], sorter=by_id)
     leaf = by_id[np.minimum(at, by_id.size - 1)]  # a node begins with its oldest point
-    here = piece.ids[leaf] == names[:, 0]
+    here = (piece.ids[leaf] == names[:, 0]) & (names[:, 1] <= piece.n_leaves)
     stride = piece.n_leaves + 1
     wanted = leaf[here] * stride + names[here, 1]
     return np.flatnonzero(np.isin(first * stride + stop - first, wanted))

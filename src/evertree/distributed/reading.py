@@ -58,13 +58,13 @@ def read(
     check = partial(read_chunk, scheme, n_columns, dtype)
     # Nobody but its task holds what a chunk is made from, so that it goes when that is done.
     handles = [runner.submit("read", check, raw, 0) for raw in source.start(range(source.n_chunks))]
-    facts = runner.gather([runner.submit("facts", attrgetter("facts"), handle) for handle in handles])
+    facts = runner.gather([runner.submit("read-facts", attrgetter("facts"), handle) for handle in handles])
     lengths = [fact.n_rows for fact in facts]
     first = [0, *accumulate(lengths)]
     for k, fact in enumerate(facts):
         if fact.error is not None:  # once more, now that the numbers of its rows are known
             (raw,) = source.start([k])
-            (again,) = runner.gather([runner.submit("facts", facts_of, check, raw, first[k])])
+            (again,) = runner.gather([runner.submit("read-facts", facts_of, check, raw, first[k])])
             raise again.error
     largest = max((fact.largest for fact in facts), default=0.0)
     return Chunks(handles, [first_id + row for row in first[:-1]], lengths, n_columns, dtype, largest)

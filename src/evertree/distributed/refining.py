@@ -20,7 +20,7 @@ from evertree.distributed import parts as tasks
 from evertree.distributed.asking import Pairs
 from evertree.distributed.parts import NO_NAMES, STRIDE, Crown
 from evertree.distributed.pieces import Outline, Piece, inflate, live_nodes
-from evertree.distributed.runner import Runner
+from evertree.distributed.runner import Runner, share
 from evertree.distributed.settling import Top, join_crowns, join_parts, settle
 from evertree.scheme import Scheme
 from evertree.tree import Aim
@@ -34,8 +34,8 @@ FEWEST_PAIRS = 1_000
 
 
 @dataclass
-class Progress:
-    """What rounds have done so far.
+class Rounds:
+    """What they have done so far.
 
     Attributes
     ----------
@@ -158,6 +158,20 @@ class Forest:
         twin._names, twin._known = self._names, set(self._known)
         return twin
 
+    def is_due(self, number: int) -> bool:
+        """Whether nodes of a part have yet to ask for partners elsewhere."""
+        return number in self._is_due
+
+    def reread(self, handles: Mapping[int, Any]) -> None:
+        """The same parts from elsewhere. Nothing refers any more to where they were from."""
+        self.handles = dict(sorted(handles.items()))
+        self._crowns.clear()
+
+    def let_go(self) -> None:
+        """Hold no results any more. What others hold of them stays."""
+        self.handles = dict.fromkeys(self.handles)
+        self._crowns.clear()
+
     def upper(self, runner: Runner) -> Piece:
         """The tree above, with the crown of each part. There must be a point."""
         self._look(runner)
@@ -183,9 +197,9 @@ class Forest:
         inverted, violated = np.sum(runner.gather(found), axis=0)
         return int(inverted), int(violated)
 
-    def refine(self, runner: Runner, progress: Callable[[Progress], object] | None = None) -> Progress:
+    def refine(self, runner: Runner, progress: Callable[[Rounds], object] | None = None) -> Rounds:
         """Refine until a round changes nothing. `progress` is called after each round."""
-        done = Progress()
+        done = Rounds()
         self._look(runner)
         self._count(done, self._is_due)
         while done.stopped_by is None:
@@ -197,7 +211,7 @@ class Forest:
                 progress(done)
         return done
 
-    def _round(self, runner: Runner, done: Progress) -> bool:
+    def _round(self, runner: Runner, done: Rounds) -> bool:
         """One round; return whether there has to be another: something has changed, or there are more pairs."""
         if not self.handles:
             return False
@@ -221,7 +235,7 @@ class Forest:
         self._names = left
         return order.size > most
 
-    def _count(self, done: Progress, numbers: set[int]) -> None:
+    def _count(self, done: Rounds, numbers: set[int]) -> None:
         """Add what the last tasks did that made the parts of some numbers, as far as these are there."""
         for number in numbers & set(self._crowns):
             crown = self._crowns[number].crown
@@ -251,23 +265,21 @@ class Forest:
         first, stop = upper.stretches()
         return np.flatnonzero(np.isin(first, ends - n_leaves) & np.isin(stop, ends))
 
-    def _find_pairs(self, runner: Runner, done: Progress) -> Pairs:
+    def _find_pairs(self, runner: Runner, done: Rounds) -> Pairs:
         """Blocking pairs across borders, one for each node that asked and found any."""
         lightest = min(seen.crown.lightest for seen in self._crowns.values())
         crowns = [seen.handle for seen in self._crowns.values()]
         shared = runner.submit("upper", join_crowns, self.top, list(self._crowns), crowns)
-        scheme, aim = self.scheme, self.aim
+        scheme, aim, names = self.scheme, self.aim, share(runner, "names", self._names)
         asked = [
-            runner.submit(
-                "ask", asking.ask, handle, number, shared, lightest, number in self._is_due, self._names, scheme, aim
-            )
+            runner.submit("ask", asking.ask, handle, number, shared, lightest, self.is_due(number), names, scheme, aim)
             for number, handle in self.handles.items()
-            if len(self._names) or (number in self._is_due and self._crowns[number].crown.n_due)
+            if len(self._names) or (self.is_due(number) and self._crowns[number].crown.n_due)
         ]
         nodes = self._changed_above(self.upper(runner))
         if nodes.size:
             asked.append(runner.submit("ask", asking.ask_above, shared, nodes, lightest, scheme, aim))
-        found = runner.gather([runner.submit("count", asking.counts_and_pairs, handle) for handle in asked])
+        found = runner.gather([runner.submit("ask-count", asking.counts_and_pairs, handle) for handle in asked])
         done.n_asked = sum(sum(counts.values()) for counts, _ in found)
         answers = []
         for number in sorted({number for counts, _ in found for number in counts}):
@@ -322,7 +334,7 @@ class Forest:
             if len(plans.get(number, ())) != len(old.get(number, ()))
             or not all(map(_is_same, plans[number], old[number]))
         }
-        handles = {}
+        handles, names = {}, share(runner, "names", self._names)
         for number in sorted(changed & set(plans)):
             plan = plans[number]
             ids = np.unique(np.concatenate([outline.ids for outline in plan]))
@@ -341,7 +353,7 @@ class Forest:
                 plan,
                 is_new,
                 gifts,
-                self._names,
+                names,
                 self.scheme,
                 self.aim,
             )

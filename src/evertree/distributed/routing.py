@@ -17,8 +17,9 @@ from evertree.linkages import Ward
 from evertree.scheme import Scheme
 from evertree.tree import Aim, Incoming
 
-#: Points that are looked up at a time, to bound memory.
+#: Points that are looked up, and distances that are held, at a time, to bound memory.
 _AT_ONCE = 16_384
+_DISTANCES_AT_ONCE = 1 << 20
 
 #: The insertion number of points that are only looked up: younger than all that are there.
 _YOUNG = 1 << 60
@@ -53,7 +54,7 @@ def shuffle(
         runner.submit("route", route, chunk, first, plan, scheme, aim)
         for chunk, first in zip(chunks.handles, chunks.first, strict=True)
     ]
-    starts = [runner.submit("count", attrgetter("starts"), handle) for handle in routed]
+    starts = [runner.submit("route-count", attrgetter("starts"), handle) for handle in routed]
     groups = np.searchsorted(part_of, np.arange(int(part_of[-1]) + 2)).tolist()
     parts: list[Any] = [[] for _ in groups[:-1]]
     for k, counted in enumerate(runner.in_turn(starts)):
@@ -109,11 +110,17 @@ def find_nearest(
     points: NDArray[Any], piece: Piece, nodes: NDArray[np.int64], scheme: Scheme, aim: Aim
 ) -> NDArray[np.intp]:
     """Which of some nodes of a piece has the smallest ζ to each of some points."""
+    from scipy.spatial.distance import cdist
+
     assert scheme.vectors is not None
     live, u = inflate(piece, scheme, aim), live_nodes(piece, nodes)
     size, variance, mean = live.tree.size[u], live.tree.variance[u], live.tree.mean[u].astype(np.float64)
+    coordinates = scheme.vectors.coordinates(points).astype(np.float64)
     best = np.empty(len(points), np.intp)
-    for i, x in enumerate(scheme.vectors.coordinates(points).astype(np.float64)):
-        sq_dist = ((mean - x) ** 2).sum(axis=1)
-        best[i] = np.argmin(size / (size + 1) * sq_dist if isinstance(live.tag, Ward) else variance + sq_dist)
+    at_once = max(1, _DISTANCES_AT_ONCE // nodes.size)
+    for start in range(0, len(points), at_once):
+        some = slice(start, start + at_once)
+        sq_dist = cdist(coordinates[some], mean, "sqeuclidean")
+        value = size / (size + 1) * sq_dist if isinstance(live.tag, Ward) else variance + sq_dist
+        best[some] = np.argmin(value, axis=1)
     return best

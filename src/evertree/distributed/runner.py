@@ -19,9 +19,14 @@ class Runner(Protocol):
     def gather(self, handles: Sequence[Any]) -> list[Any]:
         """The values of some handles."""
 
-    @property
-    def bytes_moved(self) -> int:
-        """How much was moved between the driver and the tasks, as far as that is known."""
+
+def share(runner: Runner, name: str, value: Any) -> Any:
+    """A handle of a value that several tasks need, so that it is sent once."""
+    return runner.submit(name, _keep, value)
+
+
+def _keep(value: Any) -> Any:
+    return value
 
 
 class _Held:
