@@ -476,5 +476,10 @@ def test_handlers_of_others_are_put_back(rng):
             signal.raise_signal(signal.SIGINT)
             assert not calls
         assert calls == [1]
+        with Uninterrupted() as outer, Uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+        assert calls == [1, 1]
+        assert not outer.should_stop
+        assert signal.getsignal(signal.SIGINT) is mine
     finally:
         signal.signal(signal.SIGINT, before)
