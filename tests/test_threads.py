@@ -274,6 +274,28 @@ def test_a_refinement_that_runs_out_of_time_goes_on_later():
 
 
 @pytest.mark.slow
+def test_a_tree_is_searched_in_pieces_once_however_short_the_calls_are(monkeypatch):
+    """All that is due in pieces stays due in the whole tree: one who does it again at each call never gets on."""
+    refine_pieces, n_pending = rounds.Rounds._refine_pieces, []
+
+    def note(self, *args):
+        n_pending.append(self._live.n_pending)
+        refine_pieces(self, *args)
+
+    monkeypatch.setattr(rounds.Rounds, "_refine_pieces", note)
+    h = et.Hierarchy(n_jobs=2)
+    for part in (blobs(1000), blobs(900, seed=1)):
+        h.insert(part)
+        n_pending.clear()
+        n_calls = 0
+        while not h.refine(seconds=0.01).stable:
+            n_calls += 1
+            assert n_calls < 10_000
+        assert n_calls > 1
+        assert n_pending.count(0) == 1
+
+
+@pytest.mark.slow
 def test_progress_may_read_and_copy_but_not_edit(monkeypatch):
     monkeypatch.setattr(refinement, "_PROGRESS_EVERY", 0.0)
     h = et.Hierarchy.random(blobs(600), n_jobs=2)

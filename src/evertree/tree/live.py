@@ -137,6 +137,9 @@ class LiveTree(ABC):
     #: Whether several threads refine it: it may be read and copied then, but not be edited.
     has_threads = False
 
+    #: As many points had been inserted when threads last searched it in pieces.
+    cut_at = -1
+
     #: Whether what threads need is known to be compiled.
     is_warm = False
 

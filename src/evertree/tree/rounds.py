@@ -22,11 +22,13 @@ from evertree.columns import (
     BY_NEIGHBOURS,
     EVERYWHERE,
     FRESH,
+    INSERTED,
     LEAF_TOP,
     NO_LIST,
     NOTES,
     NULL,
     OWN_LIST,
+    QUEUED,
     REACH,
     TO_FIND,
     UNLIMITED,
@@ -51,6 +53,9 @@ _OTHER_CUT = 0.6
 #: The treelet above the pieces goes down to pieces of so many times fewer points.
 _OVERLAP = 8
 
+#: Seconds that must be left for each point to cut the tree, and that it takes for each to note what is left then.
+_SECONDS_TO_CUT, _SECONDS_TO_SETTLE = 1e-6, 1e-7
+
 #: Checks that one thread makes before it looks at the clock.
 _CHECKS_AT_ONCE = 1 << 14
 
@@ -58,6 +63,9 @@ _CHECKS_AT_ONCE = 1 << 14
 _NUMBERS_PER_SEARCH = 400
 _NUMBERS_PER_ROUND = 1 << 25
 _FEWEST_PER_ROUND, _MOST_PER_ROUND = 64, 1 << 13
+
+#: So many seconds before a deadline, rounds are so many times shorter.
+_LAST_SECONDS, _SHORTER = 0.5, 16
 
 
 class Rounds:
@@ -77,12 +85,12 @@ class Rounds:
         self._live, self._threads, self._to_stable = live, threads, to_stable
         self._n_cuts = 0
         self._is_cut_in_vain = False
-        self._is_searched_in_pieces = False
         self._rows = np.empty(0, np.int32)
         self._scratch = threads.helpers(live.scratch) if to_stable else None
         self._is_exhaustive = live.search.state[REACH] == EVERYWHERE
         per_search = (live.n_points if self._is_exhaustive else _NUMBERS_PER_SEARCH) * (live.n_columns or 1)
-        self._per_round = int(np.clip(_NUMBERS_PER_ROUND // per_search, _FEWEST_PER_ROUND, _MOST_PER_ROUND))
+        self._most_per_round = int(np.clip(_NUMBERS_PER_ROUND // per_search, _FEWEST_PER_ROUND, _MOST_PER_ROUND))
+        self._per_round = self._most_per_round
 
     def take(self, _moves_left: int, deadline: float, look: Callable[..., object]) -> None:
         """Do a part of what is left. `look` is called now and then; at the deadline a long part stops.
@@ -90,8 +98,11 @@ class Rounds:
         It gets a function to call before it lets anyone see the tree.
         """
         live = self._live
-        n_pending = live.n_pending
-        if n_pending > 2 * live.n_points // _MANY and not self._is_cut_in_vain:
+        n_pending, n_inserted = live.n_pending, int(live.work.state[INSERTED])
+        seconds_left = deadline - time.perf_counter()
+        has_time = seconds_left > _SECONDS_TO_CUT * live.n_points
+        self._per_round = max(self._most_per_round // (_SHORTER if seconds_left < _LAST_SECONDS else 1), 1)
+        if n_pending > 2 * live.n_points // _MANY and has_time and not self._is_cut_in_vain:
             self._refine_pieces(deadline, look)
             self._is_cut_in_vain = live.n_pending > n_pending // 2  # most of what is left is where pieces meet
         elif n_pending:
@@ -99,8 +110,8 @@ class Rounds:
             self._is_cut_in_vain = self._is_cut_in_vain and live.n_pending > 0
         elif self._to_stable and live.search.state[FRESH] > 0 and not self._is_exhaustive:
             self._improve_lists()
-        elif self._to_stable and live.n_due > live.n_points and not self._is_searched_in_pieces:
-            self._is_searched_in_pieces = True
+        elif self._to_stable and live.n_due > live.n_points and has_time and live.cut_at != n_inserted:
+            live.cut_at = n_inserted  # once, as what is found in pieces is searched again in the whole tree
             self._refine_pieces(deadline, look)
         elif self._to_stable and live.n_due:
             self._search()
@@ -108,8 +119,12 @@ class Rounds:
             live.stabilise(1, UNLIMITED)  # which notes that it is done
 
     def _refine_pieces(self, deadline: float, look: Callable[..., object]) -> None:
-        """Cut the tree into subtrees, refine each, and then what is above them."""
+        """Cut the tree into subtrees, refine each, and then what is above them.
+
+        While checks are pending, only those that have some: who comes again and again for a moment gets on, too.
+        """
         live = self._live
+        stop_at = deadline - _SECONDS_TO_SETTLE * live.n_points
         most = min(max(int(_SHARE * live.n_points), _SMALLEST), _LARGEST)
         pieces = treelets.cut(live, int(most * _OTHER_CUT) if self._n_cuts % 2 else most)
         self._n_cuts += 1
@@ -146,7 +161,7 @@ class Rounds:
 
         def watch(should_stop: bool) -> None:
             nonlocal is_stopped
-            is_stopped = is_stopped or should_stop or time.perf_counter() >= deadline
+            is_stopped = is_stopped or should_stop or time.perf_counter() >= stop_at
             with putting_back, or_stop():  # whoever looks sees, and may copy, a tree that does not change meanwhile
                 for treelet in list(open_ones):
                     treelet.count(live)
@@ -154,7 +169,10 @@ class Rounds:
 
         try:
             largest_first = np.argsort(-pieces.n_leaves, kind="stable")
-            self._threads.each(refine, [pieces.piece(int(k)) for k in largest_first], watch)
+            todo = [pieces.piece(int(k)) for k in largest_first]
+            if live.n_pending:
+                todo = [piece for piece in todo if np.any(live.work.mark[piece[1][:-1]] & QUEUED)]
+            self._threads.each(refine, todo, watch)
             treelets.settle(live)
             has_lists = False  # of nodes that stand for others
             if not is_stopped and pieces.stops.size:
