@@ -26,7 +26,7 @@ from benchmarks import datasets
 
 SECTIONS = ("speed-up", "memory", "growth")
 N_COLUMNS = 16
-CHUNK = 100_000
+CHUNK = 200_000
 
 
 def headline(text: str) -> None:
@@ -151,9 +151,10 @@ def growth(sizes: list[int], part_size: int) -> None:
             report = clustered(gaussians(n), client, part_size).report
         seconds.append(report.seconds)
         moved.append(report.bytes_moved)
-    if len(sizes) > 1:
-        for what, values in (("seconds", seconds), ("bytes moved", moved)):
-            exponent, logarithm = np.polyfit(np.log(sizes), np.log(values), 1)
+    for what, values in (("seconds", seconds), ("bytes moved", moved)):
+        some = [(n, value) for n, value in zip(sizes, values, strict=True) if n > 2 * part_size]  # several parts
+        if len(some) > 1:
+            exponent, logarithm = np.polyfit(*np.log(np.array(some, float)).T, 1)
             print(f"{what}: about {np.exp(logarithm):.3g} · n^{exponent:.2f}")
 
 
@@ -163,7 +164,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=1_000_000, help="points of the speed-up")
     parser.add_argument("--large", type=int, default=10_000_000, help="points of the run with little memory")
     parser.add_argument("--memory-limit", default="600MB", help="of each worker in that run")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000, 3_000_000])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[300_000, 1_000_000, 3_000_000])
     parser.add_argument("--part-size", type=int, default=100_000)
     parser.add_argument("--folder", type=Path, default=datasets.FOLDER, help="where the data sets are")
     options = parser.parse_args()

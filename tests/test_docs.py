@@ -59,6 +59,7 @@ def run_block(code: str, name: str, names: dict) -> int:
         ("databases.md", 3),
         ("river.md", 8),
         ("distributed.md", 5),
+        ("parallel.md", 1),
     ],
 )
 def test_examples_of_a_page_run(page, n_results, tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from evertree.distributed.on_dask import OnDask
 from evertree.distributed.parts import STRIDE, Part, build, in_one, insert_into
 from evertree.distributed.pieces import Piece
 from evertree.distributed.refining import Forest
-from evertree.distributed.routing import shuffle
+from evertree.distributed.routing import Routed, shuffle
 from evertree.distributed.sampling import Plan, Points, groups_below, plan, sample_chunk, share_of
 from evertree.scheme import Scheme
 from evertree.tree import Aim
@@ -81,28 +81,27 @@ def _roots(upper: Piece, children: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def build_part(
-    picked: Sequence[Sequence[Points]], n_groups: int, shape: tuple[int, np.dtype[Any]], scheme: Scheme, aim: Aim
+    picked: Sequence[Routed], n_groups: int, shape: tuple[int, np.dtype[Any]], scheme: Scheme, aim: Aim
 ) -> Part:
     """A part of the points that were picked for it from chunks: a subtree for each of its groups."""
     empty = Points(np.empty(0, np.int64), np.empty((0, shape[0]), shape[1]))
-    groups = [Points.joined([empty, *(groups[g] for groups in picked)]) for g in range(n_groups)]
+    groups = [Points.joined([empty, *(routed.group(g) for routed in picked)]) for g in range(n_groups)]
     return in_one([build(group.points, group.ids, None, scheme, aim) for group in groups])
 
 
-def insert_points(
-    part: Part, picked: Sequence[Sequence[Points]], nodes: NDArray[np.int64], scheme: Scheme, aim: Aim
-) -> Part:
+def insert_points(part: Part, picked: Sequence[Routed], nodes: NDArray[np.int64], scheme: Scheme, aim: Aim) -> Part:
     """A part with the points that were picked for it, each in the subtree that has the node of its group."""
-    some = [(points, node) for groups in picked for points, node in zip(groups, nodes, strict=True) if points.ids.size]
-    joined = Points.joined([points for points, _ in some])
-    node = np.concatenate([np.full(points.ids.size, node) for points, node in some])
-    order = np.argsort(joined.ids)
-    return insert_into(part, node[order], joined.points[order], joined.ids[order], None, scheme, aim)
+    ids = np.concatenate([routed.ids for routed in picked])
+    points = np.concatenate([routed.points for routed in picked])
+    node = np.concatenate([np.repeat(nodes, np.diff(routed.starts)) for routed in picked])
+    order = np.argsort(ids)
+    return insert_into(part, node[order], points[order], ids[order], None, scheme, aim)
 
 
-def all_of(chunk: Chunk, first: int) -> list[Points]:
+def all_of(chunk: Chunk, first: int) -> Routed:
     """All points of a chunk, whose first has the number `first`, as those of one group."""
-    return [Points(np.arange(first, first + len(chunk.points)), chunk.points)]
+    n_points = len(chunk.points)
+    return Routed(np.arange(first, first + n_points), chunk.points, np.array([0, n_points]))
 
 
 def _plan(runner: OnDask, chunks: Chunks, scheme: Scheme, aim: Aim, part_size: int, seed: int) -> Any:

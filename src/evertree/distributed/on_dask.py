@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import itertools
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +20,9 @@ RETRIES = 3
 
 #: The upper nodes of many parts are larger than what Dask warns of. They are sent on purpose, once in a round.
 _QUIET = {"distributed.admin.large-graph-warning-threshold": "1 GiB"}
+
+#: What takes much memory for a while.
+LARGE = ("route", "build", "insert", "take", "treelet")
 
 #: What is done before other tasks that wait, because it lets large results go.
 URGENT = ("pick",)
@@ -47,8 +52,9 @@ class OnDask:
         """Start a task. The name is what the dashboard shows; arguments may be handles, or lists of these."""
         key = f"{name}-{self._token}-{next(self._numbers)}"
         priority = 1 if name in URGENT else 0
+        task = (_and_tidy_up, function) if name in LARGE else (function,)
         with dask.config.set(_QUIET):
-            return self.client.submit(function, *args, key=key, pure=False, retries=RETRIES, priority=priority)
+            return self.client.submit(*task, *args, key=key, pure=False, retries=RETRIES, priority=priority)
 
     def share(self, name: str, value: Any) -> Any:
         """A handle of a value that several tasks need, so that it is sent once."""
@@ -85,6 +91,17 @@ class OnDask:
 
 def _keep(value: Any) -> Any:
     return value
+
+
+def _and_tidy_up(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function, and give the memory that it does not need any more back to the machine.
+
+    The C library keeps some of it. Dask counts that as in use, and would stop giving tasks to the worker.
+    """
+    result = function(*args)
+    with contextlib.suppress(OSError, AttributeError):  # only glibc has it
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    return result
 
 
 def _name_of(future: Any) -> str:

@@ -23,8 +23,10 @@ from evertree.scheme import Scheme
 #: Bytes of points that are sent with a task: Dask warns of more.
 _BYTES_SENT = 4_000_000
 
-#: Chunks are made larger where their mean size is this many times below that of a part, as each costs some tasks.
-_TOO_SMALL = 8
+#: Chunks are made so many times as large as a part where they are much smaller or larger: each costs a task for each
+#: part, and what a worker holds of a task, when it has been done, is some thousand bytes.
+_ROWS_OF_CHUNK = 2
+_TOO_SMALL, _TOO_LARGE = 8, 4
 
 
 @dataclass(frozen=True)
@@ -85,14 +87,14 @@ def _source(runner: OnDask, X: Any, part_size: int, like: tuple[int, np.dtype[An
 
 
 def _array_chunks(X: Any, part_size: int) -> tuple[list[Any], int, np.dtype[Any]]:
-    """The chunks of a Dask array, each of whole rows, and none larger than a part where that is known."""
+    """The chunks of a Dask array, each of whole rows, and none much larger than a part where that is known."""
     dtype = as_points(np.zeros((1,) * X.ndim, X.dtype), None, None).dtype
     X = X.rechunk({1: -1})
     rows = X.chunks[0]
     if not np.isnan(rows).any() and (
-        max(rows) > part_size or (len(rows) > 1 and np.mean(rows) * _TOO_SMALL < part_size)
+        max(rows) > _TOO_LARGE * part_size or (len(rows) > 1 and np.mean(rows) * _TOO_SMALL < part_size)
     ):
-        X = X.rechunk({0: part_size})
+        X = X.rechunk({0: _ROWS_OF_CHUNK * part_size})
     return X.to_delayed().ravel().tolist(), int(X.shape[1]), dtype
 
 

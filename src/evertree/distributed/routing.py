@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -32,11 +31,16 @@ class Routed(NamedTuple):
     points: NDArray[Any]
     starts: NDArray[np.int64]  # (n_groups + 1,) where each group begins
 
+    def group(self, number: int) -> Points:
+        """The points of one group."""
+        some = slice(int(self.starts[number]), int(self.starts[number + 1]))
+        return Points(self.ids[some], self.points[some])
+
 
 def shuffle(
     runner: OnDask, chunks: Chunks, plan: Any, part_of: NDArray[np.intp], scheme: Scheme, aim: Aim
 ) -> list[Any]:
-    """For each part, the handles of what the chunks have for it: lists of `Points`, one for each of its groups.
+    """For each part, the handles of what the chunks have for it: `Routed` to its groups, counted in the part.
 
     Parameters
     ----------
@@ -68,11 +72,11 @@ def route(chunk: Chunk, first: int, plan: Plan, scheme: Scheme, aim: Aim) -> Rou
     return Routed(first + order, chunk.points[order], starts)
 
 
-def pick(routed: Routed, begin: int, end: int) -> list[Points]:
+def pick(routed: Routed, begin: int, end: int) -> Routed:
     """The points of some groups."""
-    bounds = routed.starts[begin : end + 1].tolist()
+    some = slice(int(routed.starts[begin]), int(routed.starts[end]))
     # Copies: a view would keep the whole chunk in memory.
-    return [Points(routed.ids[start:stop].copy(), routed.points[start:stop].copy()) for start, stop in pairwise(bounds)]
+    return Routed(routed.ids[some].copy(), routed.points[some].copy(), routed.starts[begin : end + 1] - some.start)
 
 
 def find_groups(points: NDArray[Any], plan: Plan, scheme: Scheme, aim: Aim) -> NDArray[np.int64]:

@@ -22,6 +22,9 @@ from evertree.tree import Aim
 FEWEST_SAMPLED = 20_000
 SAMPLED_PER_PART = 200
 
+#: A part may have so many times the points that parts should have: otherwise most would be half empty.
+OVERFULL = 1.5
+
 #: Factors of splitmix64, which scatters whole numbers evenly.
 _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
@@ -97,11 +100,11 @@ def groups_below(piece: Piece, roots: NDArray[np.int64]) -> NDArray[np.int32]:
 
 
 def _packed(size: NDArray[np.int64], most: float) -> NDArray[np.int64]:
-    """A number for each group, the same for neighbours that have at most so many points together."""
+    """A number for each group, the same for neighbours that have about so many points together."""
     part, filled = 0, 0.0
     parts: list[int] = []
     for n_points in size.tolist():
-        if parts and filled + n_points > most:
+        if parts and filled + n_points > OVERFULL * most:
             part, filled = part + 1, 0.0
         filled += n_points
         parts.append(part)
