@@ -12,7 +12,7 @@ import naive
 from evertree import agglomerate, kernels, workings
 from evertree.atomic import Uninterrupted
 from evertree.incoming import receive
-from evertree.tree import MeanLiveTree
+from evertree.tree import MeanLiveTree, crowd
 from helpers import (
     ONE_OF_EACH,
     SCHEMES,
@@ -351,7 +351,7 @@ def press_ctrl_c_while_inserting(monkeypatch, part):
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(MeanLiveTree, "insert", interrupted)
-    monkeypatch.setattr(workings, "_PART", part)
+    monkeypatch.setattr(crowd, "_PART", part)
 
 
 @pytest.mark.parametrize("n_before", [0, 20])
@@ -476,5 +476,10 @@ def test_handlers_of_others_are_put_back(rng):
             signal.raise_signal(signal.SIGINT)
             assert not calls
         assert calls == [1]
+        with Uninterrupted() as outer, Uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+        assert calls == [1, 1]
+        assert not outer.should_stop
+        assert signal.getsignal(signal.SIGINT) is mine
     finally:
         signal.signal(signal.SIGINT, before)

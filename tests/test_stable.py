@@ -288,7 +288,7 @@ def test_nodes_are_numbered_anew_and_nobody_sees_it(rng, monkeypatch, keys):
     plain = Hierarchy("average", "cosine")
     plain.insert(x, keys=keys)
     monkeypatch.setattr(by_means, "FEWEST_TO_REORDER", 50)
-    monkeypatch.setattr("evertree.workings._PART", 64)
+    monkeypatch.setattr("evertree.tree.crowd._PART", 64)
     h = Hierarchy("average", "cosine")
     h.insert(x, keys=keys)
     h.validate()

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import evertree as et
-from evertree import refinement
+from evertree import kernels, refinement
+from evertree.columns import DUE, GUARDED, QUEUED
 from evertree.errors import ParameterError
 from evertree.tree import crowd, rounds, treelets
 from helpers import WITH_STATISTICS, fingerprint, hard_data, params_of
@@ -273,27 +274,52 @@ def test_a_refinement_that_runs_out_of_time_goes_on_later():
 
 
 @pytest.mark.slow
+def test_a_tree_is_searched_in_pieces_once_however_short_the_calls_are(monkeypatch):
+    """All that is due in pieces stays due in the whole tree: one who does it again at each call never gets on."""
+    refine_pieces, n_pending = rounds.Rounds._refine_pieces, []
+
+    def note(self, *args):
+        n_pending.append(self._live.n_pending)
+        refine_pieces(self, *args)
+
+    monkeypatch.setattr(rounds.Rounds, "_refine_pieces", note)
+    h = et.Hierarchy(n_jobs=2)
+    for part in (blobs(1000), blobs(900, seed=1)):
+        h.insert(part)
+        n_pending.clear()
+        n_calls = 0
+        while not h.refine(seconds=0.01).stable:
+            n_calls += 1
+            assert n_calls < 2000
+        assert n_calls > 1
+        assert n_pending.count(0) == 1
+
+
+@pytest.mark.slow
 def test_progress_may_read_and_copy_but_not_edit(monkeypatch):
     monkeypatch.setattr(refinement, "_PROGRESS_EVERY", 0.0)
     h = et.Hierarchy.random(blobs(600), n_jobs=2)
-    divided = []
+    n_calls = {"in pieces": 0, "in rounds": 0}
 
     def look(report):
-        if not h._live.is_divided:
+        if report.stopped_by is not None:
             return
-        divided.append(report)
+        where = "in pieces" if report.pending else "in rounds"
+        n_calls[where] += 1
+        if n_calls[where] > 10:
+            return
         twin = h.copy()
         twin.validate()
         assert len(h.cut(n_clusters=3)) == 600
         for edit in (lambda: h.insert([[0.0] * 3]), lambda: h.remove([0]), h.refine, lambda: h.keep(last=5)):
             with pytest.raises(ParameterError, match="progress callback"):
                 edit()
-        if len(divided) == 1:
+        if sum(n_calls.values()) == 1:
             assert twin.refine(until="homogeneous").homogeneous  # no check was forgotten
             assert twin.is_homogeneous()
 
     assert h.refine(progress=look).stable
-    assert divided
+    assert all(n_calls.values())
     h.validate()
     assert len(h) == 600
 
@@ -303,15 +329,27 @@ def test_an_error_of_progress_leaves_a_valid_tree(monkeypatch):
     monkeypatch.setattr(refinement, "_PROGRESS_EVERY", 0.0)
     h = et.Hierarchy.random(blobs(600), n_jobs=2)
 
-    def fail(_):
-        if h._live.is_divided:
-            raise RuntimeError("mine")
+    refine, n_stopped = treelets.Treelet.refine, []
 
+    def slow(self, to_stable, should_stop):
+        for _ in range(1000):
+            if should_stop():
+                n_stopped.append(1)
+                break
+            time.sleep(0.01)
+        refine(self, to_stable, should_stop)
+
+    def fail(_):
+        raise RuntimeError("mine")
+
+    monkeypatch.setattr(treelets.Treelet, "refine", slow)
     with pytest.raises(RuntimeError, match="mine"):
         h.refine(progress=fail)
-    assert not h._live.is_divided
+    assert n_stopped  # treelets that are out do not go on to their end
+    monkeypatch.undo()
     h.validate()
     assert h.refine().stable
+    h.insert(blobs(5))  # which is not refused any more
 
 
 def ctrl_c_in(seconds: float) -> threading.Timer:
@@ -347,19 +385,157 @@ def test_ctrl_c_during_an_insertion_undoes_it(monkeypatch):
     h = et.Hierarchy(n_jobs=2)
     h.insert(blobs(50))
     before = fingerprint(h)
-    insert = treelets.Treelet.insert
+    insert, calls = treelets.Treelet.insert, []
 
     def press(self, leaves):
+        calls.append(leaves.size)
         insert(self, leaves)
         os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
 
     monkeypatch.setattr(treelets.Treelet, "insert", press)
     with pytest.raises(KeyboardInterrupt):
         h.insert(blobs(400, seed=1))
+    assert len(calls) <= 4  # the other pieces are not waited for
     assert fingerprint(h) == before
     monkeypatch.undo()
     h.insert(blobs(400, seed=1))
     h.validate()
+
+
+def out_of_memory_at(number, monkeypatch):
+    """Let the treelet of an insertion with this number find no memory."""
+    init, made = treelets.Treelet.__init__, []
+
+    def fail(self, *args):
+        made.append(1)
+        if len(made) == number:
+            raise MemoryError
+        init(self, *args)
+
+    monkeypatch.setattr(treelets.Treelet, "__init__", fail)
+    return made
+
+
+def test_an_insertion_for_which_there_is_no_memory_changes_nothing(monkeypatch):
+    h = et.Hierarchy(n_jobs=2)
+    h.insert(blobs(60))
+    before = h.linkage_matrix(), h.keys()
+    out_of_memory_at(1, monkeypatch)
+    with pytest.raises(MemoryError):
+        h.insert(blobs(30, seed=1))
+    monkeypatch.undo()
+    h.validate()
+    np.testing.assert_array_equal(h.linkage_matrix(), before[0])
+    assert h.keys() == before[1]
+    h.insert(blobs(30, seed=1))
+    h.refine()
+    h.validate()
+    assert len(h) == 90
+
+
+def test_a_piece_for_which_there_is_no_memory_takes_no_points_in(monkeypatch):
+    h = et.Hierarchy(n_jobs=2)
+    h.insert(blobs(60))
+    made = out_of_memory_at(3, monkeypatch)
+    h.insert(blobs(30, seed=1))
+    assert len(made) >= 3
+    h.validate()
+    assert len(h) == len(h.linkage_matrix()) + 1 == 90
+    assert h.is_monotone()
+    h.refine()
+    h.validate()
+
+
+def test_where_no_more_threads_are_to_be_had_nothing_goes_on_unseen(monkeypatch):
+    start, n_started, done = threading.Thread.start, [], []
+
+    def fail(self):
+        n_started.append(1)
+        if len(n_started) > 1:
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    def work(item):
+        time.sleep(0.05)
+        done.append(item)
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    with rounds.Threads(2) as threads:
+        with pytest.raises(RuntimeError, match="new thread"):
+            threads.each(work, range(5))
+        n_done = len(done)
+    assert len(done) == n_done
+
+
+def test_nodes_that_were_given_back_are_not_due():
+    """Their flags would make the count of nodes that are due wrong, and a refinement would never end, or too soon."""
+    x = blobs(120)
+    h = et.Hierarchy(n_jobs=2)
+    h.insert(x)
+    h.remove(range(10, 30))
+    live = h._live
+    treelets.settle(live)
+    assert live.n_due == np.count_nonzero(live.work.due[: live.n_used]) > 0
+    assert h.refine(seconds=60).stable
+    assert live.n_due == np.count_nonzero(live.work.due[: live.n_used]) == 0
+
+
+@pytest.mark.parametrize("linkage", ["ward", "average"])
+def test_a_partner_that_is_not_to_be_had_is_not_searched_for_again(linkage):
+    """Else a round would find it again and again."""
+    h = et.Hierarchy(linkage, "sqeuclidean", n_jobs=2)
+    h.insert(blobs(60))
+    h.refine()
+    live = h._live
+    leaf = h.leaf(0)
+    nodes, partners = np.array([leaf], np.int32), np.array([h.parent(h.parent(leaf))], np.int32)
+    live.work.due[leaf], live.work.state[DUE] = 1, 1
+    kernels.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
+    assert live.n_due == 0
+    assert live.n_pending == 0
+
+
+def test_the_check_at_the_root_of_a_treelet_reads_what_is_below_it():
+    """Whether Ward makes a move depends on the height of the child that it joins with another node."""
+    h = et.Hierarchy(n_jobs=2)
+    h.insert(blobs(100))
+    h.refine()
+    live = h._live
+    pieces = treelets.cut(live, 40)
+    number = int(np.argmax(pieces.n_leaves))
+    treelet = treelets.Treelet(live, *pieces.piece(number), np.empty(live.tree.parent.size, np.int32))
+    child = next(u for u in (treelet.tree.left[treelet.root], treelet.tree.right[treelet.root]) if u % 2)
+    treelet.tree.height[child] *= 0.5
+    treelet.put_back(live)
+    assert live.work.mark[pieces.roots[number]] & QUEUED
+
+
+@pytest.mark.parametrize("linkage", ["ward", "average"])
+def test_a_tree_for_which_homogeneous_is_enough_can_become_stable(linkage):
+    x = blobs(120)
+    trees = []
+    for n_jobs in (1, 2):
+        h = et.Hierarchy(linkage, "sqeuclidean", goal="homogeneous", n_jobs=n_jobs)
+        h.insert(x)
+        assert h.refine(until="stable").stable
+        h.validate()
+        assert h.is_monotone()
+        trees.append(tree_of(h))
+    assert trees[0] == trees[1]
+
+
+def test_a_guard_that_acted_in_a_treelet_is_known():
+    h = et.Hierarchy(n_jobs=2)
+    h.insert(blobs(60))
+    live = h._live
+    pieces = treelets.cut(live, 30)
+    treelet = treelets.Treelet(live, *pieces.piece(0), np.empty(live.tree.parent.size, np.int32))
+    treelet.work.state[GUARDED] = 1
+    treelet.put_back(live)
+    for _ in range(2):
+        treelet.count(live)
+    assert live.n_guarded == 1
 
 
 def test_an_error_in_a_thread_is_raised():
@@ -410,3 +586,14 @@ def test_the_estimator_has_threads_too():
     x = blobs(200)
     labels = [et.AnytimeClustering(n_clusters=6, n_jobs=n_jobs).fit(x).labels_ for n_jobs in (1, 2)]
     np.testing.assert_array_equal(*labels)
+
+
+def test_to_warm_up_changes_nothing(monkeypatch):
+    monkeypatch.setattr(rounds, "FEWEST_POINTS", 30)
+    h = et.Hierarchy.random(blobs(60), n_jobs=2)
+    h.refine(moves=20)
+    h._live.is_warm = False
+    before = fingerprint(h), h._live.work.due.tolist()
+    rounds.warm_up(h._live)
+    assert h._live.is_warm
+    assert (fingerprint(h), h._live.work.due.tolist()) == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from scipy.spatial.distance import cdist
 
 import evertree as et
 import naive_stable
-from evertree.columns import EVALUATED, FRESH, NODE_ITSELF, NULL, PAUSED_NODE, PAUSED_SIDE
+from evertree import kernels
+from evertree.columns import EVALUATED, FRESH, NODE_ITSELF, NULL, PAUSED_NODE, PAUSED_ROW, PAUSED_SIDE
 from evertree.tree import by_pairs, sharing
 from evertree.tree.sharing import Sharing
 from helpers import definition, nested, params_of
@@ -185,6 +187,42 @@ def test_a_tree_can_be_read_and_edited_where_a_search_has_paused(rng, linkage):
     h.refine()
     h.validate()
     assert h.is_homogeneous()
+
+
+@pytest.mark.usefixtures("small")
+def test_ctrl_c_while_threads_measure_a_cluster(rng, monkeypatch):
+    """No member is added to a mean twice when the search goes on."""
+    x = points(rng, "few", 60 if COMPILED else 30)
+    alone = et.Hierarchy.random(x, "average", seed=1)
+    alone.refine()
+    h = et.Hierarchy.random(x, "average", seed=1, n_jobs=2)
+    tree, n_paused = h._live.tree, 0
+    measure, calls = kernels.shared.measure_members, []
+
+    def press(*args):
+        measure(*args)
+        calls.append(1)
+        if len(calls) % 7 == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(kernels.shared, "measure_members", press)
+    n_pressed = 0
+    while True:
+        try:
+            h.refine()
+        except KeyboardInterrupt:
+            n_pressed += 1
+            state = tree.pairs.state
+            if state[PAUSED_NODE] != NULL:
+                n_paused += 1
+                rows = tree.pairs.rows[: state[PAUSED_ROW]]
+                share = tree.size[2 * rows] / tree.size[state[PAUSED_NODE]]
+                between = cdist(tree.pairs.x[rows], tree.pairs.x[:1])[:, 0]
+                assert tree.pairs.lower[0] == pytest.approx(share @ between)
+        else:
+            break
+    assert n_pressed >= n_paused > 1
+    np.testing.assert_array_equal(h.linkage_matrix(), alone.linkage_matrix())
 
 
 @pytest.mark.slow

@@ -32,19 +32,19 @@ def one_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatena
 
 
 def one_edit_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
-    """The same, for verbs that change a hierarchy: they are refused to a callback while threads work on parts of it."""
+    """The same, for verbs that change a hierarchy: they are refused to a callback while several threads refine it."""
 
     @functools.wraps(verb)
     def waiting(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         with self._lock:
-            self._refuse_while_divided()
+            self._refuse_while_threads_refine()
             return verb(self, *args, **kwargs)
 
     return waiting
 
 
 class Uninterrupted:
-    """A block in which Ctrl-C is noted, and delivered when the block has ended."""
+    """A block in which Ctrl-C is noted, and delivered when the block has ended; within another, when that has."""
 
     def __init__(self) -> None:
         self._has_come = False
@@ -65,7 +65,8 @@ class Uninterrupted:
         # Only the main thread is ever interrupted. A handler that is None is not Python's, and cannot be put back.
         if threading.current_thread() is threading.main_thread():
             self._before = getsignal(SIGINT)
-            if self._before is not None:
+            is_held = isinstance(getattr(self._before, "__self__", None), Uninterrupted)
+            if self._before is not None and not is_held:
                 self._holds = True
                 signal(SIGINT, self._note)
         return self

@@ -56,8 +56,8 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         number.
     n_jobs : int or None
         How many threads insert large batches and refine; -1 for all processors, and None for the procedure for one. The
-        tree is the same for every number, but another one than with None. Small trees, and budgets of moves, are left
-        to one thread.
+        tree is the same for every number; for linkages that follow from means it is another one than with None, and
+        small trees, and budgets of moves, are left to one thread.
     seed : int
         For the choices that are made at random: `Hierarchy.random`.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evertree.columns import UNLIMITED
 from evertree.tree import LiveTree
-from evertree.tree.by_means import REORDER_SHARE
+from evertree.tree.by_means import REORDER_SHARE, MeanLiveTree
 from evertree.tree.by_pairs import PairLiveTree
 from evertree.tree.rounds import FEWEST_POINTS, Rounds
 from evertree.tree.threads import Threads
@@ -128,8 +128,13 @@ def _steps(live: LiveTree, to_stable: bool, max_moves: int | None) -> Iterator[_
     elif live.aim.n_threads is None or max_moves is not None or live.n_points < FEWEST_POINTS:
         yield _Steps(live, to_stable)
     else:
+        assert isinstance(live, MeanLiveTree)
         with Threads(live.aim.n_threads) as threads:
-            yield Rounds(live, threads, to_stable)
+            live.has_threads = True
+            try:
+                yield Rounds(live, threads, to_stable)
+            finally:
+                live.has_threads = False
 
 
 def run(

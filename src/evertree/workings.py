@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.atomic import Uninterrupted
+from evertree.columns import NULL
 from evertree.errors import ParameterError
 from evertree.frames import is_frame, take_keys
 from evertree.incoming import Progress, receive, without_first
@@ -54,8 +55,8 @@ class HierarchyWorkings(HierarchyVerdicts):
 
     _lock: threading.RLock
 
-    def _refuse_while_divided(self) -> None:
-        if self._live.is_divided:
+    def _refuse_while_threads_refine(self) -> None:
+        if self._live.has_threads:
             raise ParameterError(
                 "a progress callback of a refinement by several threads may read and copy the hierarchy, but not edit "
                 "it: do that when refine() has returned, or create the hierarchy with n_jobs=None"
@@ -110,18 +111,10 @@ class HierarchyWorkings(HierarchyVerdicts):
             with self._recorded("insert", chosen, incoming, weights, moment) as edit:
                 others = self._keys.leaves() if live.needs_order else NONE
                 births = self._keys.next_births(weights.size)[n_passing:]
-                leaves = live.add_leaves(staying, weights[n_passing:], births, others)
-                start = 0
-                while start < leaves.size:
-                    stop = start + crowd.n_at_once(live, leaves.size - start)
-                    crowd.insert(live, leaves[start:stop], lambda: held.should_stop and before is not None)
-                    start = stop
-                    leaves = self._reorder(live, REORDER_SHARE, leaves)
-                    if held.should_stop and before is not None:
-                        self._live, self._keys = before
-                        edit.undo()
-                        return []  # Ctrl-C is raised where the block ends
-                rounds.warm_up(live)
+                leaves = self._hang(live, live.add_leaves(staying, weights[n_passing:], births, others), before, held)
+                if leaves is None:
+                    edit.undo()
+                    return []  # Ctrl-C is raised where the block ends
                 self._live = live
                 self._n_edits += 1
                 added = self._keys.add(chosen, leaves, n_passing)
@@ -130,6 +123,34 @@ class HierarchyWorkings(HierarchyVerdicts):
                     self._take_out(*self._outside(moment))
                     self._window.settle(moment)
                 return added
+
+    def _hang(
+        self,
+        live: LiveTree,
+        leaves: NDArray[np.int32],
+        before: tuple[LiveTree, KeyTable] | None,
+        held: Uninterrupted,
+    ) -> NDArray[np.int32] | None:
+        """Hang new leaves into the tree; return their numbers then. On Ctrl-C, where it can be undone, it is: None."""
+        start = 0
+        try:
+            while start < leaves.size:
+                stop = start + crowd.n_at_once(live, leaves.size - start)
+                crowd.insert(live, leaves[start:stop], lambda: held.should_stop and before is not None)
+                start = stop
+                leaves = self._reorder(live, REORDER_SHARE, leaves)
+                if held.should_stop and before is not None:
+                    self._live, self._keys = before
+                    return None
+            rounds.warm_up(live)
+        except BaseException:  # such as a lack of memory: threads take some
+            if before is not None:
+                self._live, self._keys = before
+            else:
+                live.detach(leaves[live.tree.parent[leaves] > NULL])
+                live.release(leaves)
+            raise
+        return leaves
 
     def _remove(self, gone: list[Hashable], leaves: NDArray[np.int32]) -> None:
         """Remove live points."""

@@ -54,16 +54,19 @@ def take_due(tree, work, nodes):
 def graft_found(tree, work, search, linkage, nodes, partners):
     """Make the grafts that `find_partners` found, one after the other, and the moves that follow each.
 
-    One that is no longer wanted, because of those before it, is not made, and its node searched again later.
+    One that is no longer wanted, because of those before it, is not made, and its node searched again later. In a tree
+    that is as it was when they searched, that would find the same again: one that is not to be had there is given up.
     """
     for k in range(nodes.size):
         clear_due(work, nodes[k])
     work.state[SEARCHES] += nodes.size
+    grafts_before = work.state[GRAFTS]
     for k in range(nodes.size):
         a, q = np.int64(nodes[k]), np.int64(partners[k])
         if q == NULL or not hangs(tree, a) or tree.state[ROOT] == a:
             continue
-        note_due(work, a)
+        if work.state[GRAFTS] > grafts_before:
+            note_due(work, a)
         if not hangs(tree, q) or tree.state[ROOT] == q:
             continue
         value = value_up_to(linkage, tree, a, q, np.inf)

@@ -60,9 +60,9 @@ def allocate_leaves(tree, leaves):
 
 
 @kernel
-def release_leaves(tree, leaves):
-    """Put detached leaves on the list of free nodes."""
-    for u in leaves:
+def release_nodes(tree, nodes):
+    """Put nodes that hang nowhere on the lists of free ones."""
+    for u in nodes:
         release(tree, u)
 
 

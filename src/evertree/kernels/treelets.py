@@ -133,14 +133,6 @@ def differs(tree, u, small, v, parent):
 
 
 @inline
-def has_other_children(tree, u, small, v, bottoms, inner):
-    """Whether the check at `u`, which is the root of a treelet, reads others than before."""
-    left = outer_number(bottoms, inner, small.left[v])
-    right = outer_number(bottoms, inner, small.right[v])
-    return tree.left[u] != left or tree.right[u] != right
-
-
-@inline
 def flag(work, u):
     """Note the check at `u`, and a search for it, to be counted by `count_flags`."""
     if u != NULL:
@@ -160,16 +152,16 @@ def copy_in(tree, work, bottoms, inner, root, small, small_work):
     above = np.int64(tree.parent[root])
     top = outer_number(bottoms, inner, np.int64(small.state[ROOT]))
     is_root_pending = work.mark[root] & QUEUED
-    has_other_root = top != root
+    has_other_root, has_other_children = top != root, False
     for v in range(2 * inner.size + 1):  # before anything of the tree is overwritten
         u = outer_number(bottoms, inner, v)
         if u == top:
             has_other_root = has_other_root or differs(tree, u, small, v, above)
-            has_other_root = has_other_root or has_other_children(tree, u, small, v, bottoms, inner)
             continue
         parent = outer_number(bottoms, inner, small.parent[v])
         if differs(tree, u, small, v, parent):
             work.due[u] = 1
+            has_other_children = has_other_children or parent == top
             s = sibling(small, v)
             if is_leaf(s):  # what it stands for has a check that reads this one
                 flag(work, outer_number(bottoms, inner, s))
@@ -190,19 +182,25 @@ def copy_in(tree, work, bottoms, inner, root, small, small_work):
     replace_child(tree, above, root, top)
     if is_root_pending:
         work.mark[top] |= QUEUED
-    if has_other_root:
+    if has_other_root or has_other_children:
         flag(work, top)
+    if has_other_root:
         flag(work, sibling(tree, top))
         flag(work, above)
 
 
 @kernel
 def count_flags(tree, work, nodes):
-    """Make the worklist anew from the flags of all `nodes`, which come children first: the lowest is checked first."""
+    """Make the worklist anew from the flags of all `nodes`, which come children first: the lowest is checked first.
+
+    The root has no check, and what hangs nowhere has neither check nor search.
+    """
     work.state[PENDING] = 0
     work.state[DUE] = 0
-    work.mark[tree.state[ROOT]] &= 255 - QUEUED  # it has no check
-    work.due[tree.state[ROOT]] = 0
+    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
+        if tree.parent[u] <= NULL:
+            work.mark[u] &= 255 - QUEUED
+            work.due[u] = 0
     for k in range(nodes.size - 1, -1, -1):
         u = nodes[k]
         if work.due[u]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,10 @@ def insert(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], 
     live.homogenise()
     with Threads(live.aim.n_threads) as threads:
         left = _insert_in_pieces(live, leaves, threads, should_stop)
-    live.insert(left)
+    for start in range(0, left.size, _PART):
+        if should_stop():
+            return
+        live.insert(left[start : start + _PART])
 
 
 def _is_crowd(live: LiveTree, count: int) -> bool:
@@ -62,15 +66,16 @@ def _insert_in_pieces(
     """Hang each leaf into the piece that is nearest to it, all pieces at the same time; return those that are in none.
 
     In a piece they come one after the other, by search. Then the moves that are wanted between the pieces are made.
+    Once a piece is put back nothing may fail: one for which memory, or a thread, is not to be had takes none in.
     """
     pieces = treelets.cut(live, int(_SHARE * live.n_points))
     number = _route(live, leaves, pieces, threads)
     order = np.argsort(number, kind="stable")
     ends = np.searchsorted(number[order], np.arange(pieces.stops.size + 1))
-    placed = order[ends[0] :]
-    inner = np.empty(placed.size, np.int32)
-    kernels.treelets.allocate_inner(live.tree, inner)
+    has_come = np.zeros(leaves.size, np.bool_)
     place = np.empty(live.tree.parent.size, np.int32)
+    inner = np.empty(leaves.size, np.int32)
+    kernels.treelets.allocate_inner(live.tree, inner)
     putting_back = threading.Lock()
 
     def insert_into(k: int) -> None:
@@ -79,21 +84,25 @@ def _insert_in_pieces(
             return
         new = leaves[order[some]]
         treelet = Treelet(live, *pieces.piece(k), place, new.size)
-        own = treelet.take_in(live, new, inner[some.start - ends[0] : some.stop - ends[0]])
+        own = treelet.take_in(live, new, inner[some])
         for start in range(0, own.size, _PART):
             if should_stop():
                 return
             treelet.insert(own[start : start + _PART])
         with putting_back:
             treelet.put_back(live)
+            has_come[order[some]] = True
 
     largest_first = np.argsort(-np.diff(ends), kind="stable")
-    threads.each(insert_into, [int(k) for k in largest_first])
-    live.tree.state[N_POINTS] += placed.size
-    kernels.treelets.refresh_above(live.tree, live.work, live.tag, pieces.above()[1])
+    above = pieces.above()[1]
+    with suppress(MemoryError, RuntimeError):
+        threads.each(insert_into, [int(k) for k in largest_first])
+    live.release(inner[~has_come[order]])
+    live.tree.state[N_POINTS] += np.count_nonzero(has_come)
+    kernels.treelets.refresh_above(live.tree, live.work, live.tag, above)
     treelets.settle(live)
     live.homogenise()
-    return leaves[order[: ends[0]]]
+    return leaves[~has_come]
 
 
 def _route(live: MeanLiveTree, leaves: NDArray[np.int32], pieces: Cut, threads: Threads) -> NDArray[np.int64]:

@@ -134,8 +134,11 @@ class LiveTree(ABC):
     work: Worklist
     search: Search  # with room for points only where the goal is, or has been, a stable tree
 
-    #: Whether parts of it are out, to be refined by other threads: it may be read and copied then, but not be edited.
-    is_divided = False
+    #: Whether several threads refine it: it may be read and copied then, but not be edited.
+    has_threads = False
+
+    #: As many points had been inserted when threads last searched it in pieces.
+    cut_at = -1
 
     #: Whether what threads need is known to be compiled.
     is_warm = False
@@ -474,9 +477,9 @@ class LiveTree(ABC):
         kernels.locate.find_places(self.tree, self.search, self.tag, leaves, is_stable, place, value)
         return place, value
 
-    def release(self, leaves: NDArray[np.int32]) -> None:
-        """Give detached leaves back, for other points."""
-        kernels.topology.release_leaves(self.tree, leaves)
+    def release(self, nodes: NDArray[np.int32]) -> None:
+        """Give leaves, or inner nodes, that hang nowhere back, for other points."""
+        kernels.topology.release_nodes(self.tree, nodes)
 
     def rebuild(self) -> None:
         """Compute all that is kept of inner nodes from the leaves, and note every node for a check."""

@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
+from evertree.atomic import Uninterrupted
 from evertree.columns import (
-    BY_DESCENT,
     BY_NEIGHBOURS,
+    EVERYWHERE,
     FRESH,
+    INSERTED,
     LEAF_TOP,
     NO_LIST,
     NOTES,
     NULL,
     OWN_LIST,
+    QUEUED,
     REACH,
     TO_FIND,
     UNLIMITED,
@@ -49,6 +53,9 @@ _OTHER_CUT = 0.6
 #: The treelet above the pieces goes down to pieces of so many times fewer points.
 _OVERLAP = 8
 
+#: Seconds that must be left for each point to cut the tree, and that it takes for each to note what is left then.
+_SECONDS_TO_CUT, _SECONDS_TO_SETTLE = 1e-6, 1e-7
+
 #: Checks that one thread makes before it looks at the clock.
 _CHECKS_AT_ONCE = 1 << 14
 
@@ -56,6 +63,9 @@ _CHECKS_AT_ONCE = 1 << 14
 _NUMBERS_PER_SEARCH = 400
 _NUMBERS_PER_ROUND = 1 << 25
 _FEWEST_PER_ROUND, _MOST_PER_ROUND = 64, 1 << 13
+
+#: So many seconds before a deadline, rounds are so many times shorter.
+_LAST_SECONDS, _SHORTER = 0.5, 16
 
 
 class Rounds:
@@ -71,17 +81,16 @@ class Rounds:
         Whether it is to become stable; otherwise, homogeneous.
     """
 
-    def __init__(self, live: LiveTree, threads: Threads, to_stable: bool) -> None:
+    def __init__(self, live: MeanLiveTree, threads: Threads, to_stable: bool) -> None:
         self._live, self._threads, self._to_stable = live, threads, to_stable
         self._n_cuts = 0
         self._is_cut_in_vain = False
-        self._is_searched_in_pieces = False
         self._rows = np.empty(0, np.int32)
         self._scratch = threads.helpers(live.scratch) if to_stable else None
-        columns = live.n_columns or 1
-        self._per_round = int(
-            np.clip(_NUMBERS_PER_ROUND // (_NUMBERS_PER_SEARCH * columns), _FEWEST_PER_ROUND, _MOST_PER_ROUND)
-        )
+        self._is_exhaustive = live.search.state[REACH] == EVERYWHERE
+        per_search = (live.n_points if self._is_exhaustive else _NUMBERS_PER_SEARCH) * (live.n_columns or 1)
+        self._most_per_round = int(np.clip(_NUMBERS_PER_ROUND // per_search, _FEWEST_PER_ROUND, _MOST_PER_ROUND))
+        self._per_round = self._most_per_round
 
     def take(self, _moves_left: int, deadline: float, look: Callable[..., object]) -> None:
         """Do a part of what is left. `look` is called now and then; at the deadline a long part stops.
@@ -89,26 +98,33 @@ class Rounds:
         It gets a function to call before it lets anyone see the tree.
         """
         live = self._live
-        n_pending = live.n_pending
-        if n_pending > 2 * live.n_points // _MANY and not self._is_cut_in_vain and isinstance(live, MeanLiveTree):
-            self._refine_pieces(live, deadline, look)
+        n_pending, n_inserted = live.n_pending, int(live.work.state[INSERTED])
+        seconds_left = deadline - time.perf_counter()
+        has_time = seconds_left > _SECONDS_TO_CUT * live.n_points
+        self._per_round = max(self._most_per_round // (_SHORTER if seconds_left < _LAST_SECONDS else 1), 1)
+        if n_pending > 2 * live.n_points // _MANY and has_time and not self._is_cut_in_vain:
+            self._refine_pieces(deadline, look)
             self._is_cut_in_vain = live.n_pending > n_pending // 2  # most of what is left is where pieces meet
         elif n_pending:
             live.homogenise(_CHECKS_AT_ONCE, UNLIMITED)
             self._is_cut_in_vain = self._is_cut_in_vain and live.n_pending > 0
-        elif self._to_stable and live.search.state[FRESH] > 0:
+        elif self._to_stable and live.search.state[FRESH] > 0 and not self._is_exhaustive:
             self._improve_lists()
-        elif self._to_stable and live.n_due > live.n_points and not self._is_searched_in_pieces:
-            self._is_searched_in_pieces = True
-            if isinstance(live, MeanLiveTree):
-                self._refine_pieces(live, deadline, look)
+        elif self._to_stable and live.n_due > live.n_points and has_time and live.cut_at != n_inserted:
+            live.cut_at = n_inserted  # once, as what is found in pieces is searched again in the whole tree
+            self._refine_pieces(deadline, look)
         elif self._to_stable and live.n_due:
             self._search()
         if self._to_stable and live.n_pending == 0 and live.n_due == 0:
             live.stabilise(1, UNLIMITED)  # which notes that it is done
 
-    def _refine_pieces(self, live: MeanLiveTree, deadline: float, look: Callable[..., object]) -> None:
-        """Cut the tree into subtrees, refine each, and then what is above them."""
+    def _refine_pieces(self, deadline: float, look: Callable[..., object]) -> None:
+        """Cut the tree into subtrees, refine each, and then what is above them.
+
+        While checks are pending, only those that have some: who comes again and again for a moment gets on, too.
+        """
+        live = self._live
+        stop_at = deadline - _SECONDS_TO_SETTLE * live.n_points
         most = min(max(int(_SHARE * live.n_points), _SMALLEST), _LARGEST)
         pieces = treelets.cut(live, int(most * _OTHER_CUT) if self._n_cuts % 2 else most)
         self._n_cuts += 1
@@ -116,45 +132,55 @@ class Rounds:
         is_stopped = False
         open_ones: set[Treelet] = set()
         putting_back = threading.Lock()
-        has_lists = self._to_stable and live.search.state[FRESH] == 0 and live.search.state[REACH] == BY_DESCENT
+        has_lists = self._to_stable and live.search.state[FRESH] == 0 and not self._is_exhaustive
+
+        @contextmanager
+        def or_stop() -> Iterator[None]:
+            nonlocal is_stopped
+            try:
+                yield
+            except BaseException:
+                is_stopped = True  # or it would be raised only when the treelets that are out are done
+                raise
 
         def refine(piece: tuple[NDArray[np.int32], NDArray[np.int32]]) -> None:
             if is_stopped or piece[1].size == 0:
                 return
-            treelet = Treelet(live, *piece, place)
-            if has_lists:  # a descent finds more in the whole tree, and it is made there
-                treelet.search.state[REACH] = BY_NEIGHBOURS
-            open_ones.add(treelet)
-            try:
-                treelet.refine(self._to_stable, lambda: is_stopped)
-            finally:
-                with putting_back:
-                    treelet.put_back(live)
+            with or_stop():
+                treelet = Treelet(live, *piece, place)
+                if has_lists:  # a descent finds more in the whole tree, and it is made there
+                    treelet.search.state[REACH] = BY_NEIGHBOURS
+                open_ones.add(treelet)
+                try:
+                    treelet.refine(self._to_stable, lambda: is_stopped)
+                finally:
+                    with putting_back:
+                        treelet.put_back(live)
+                        treelet.count(live)
+                        open_ones.discard(treelet)
 
         def watch(should_stop: bool) -> None:
             nonlocal is_stopped
-            is_stopped = is_stopped or should_stop or time.perf_counter() >= deadline
-            self._count(open_ones)
-            with putting_back:  # whoever looks sees, and may copy, a tree that does not change meanwhile
+            is_stopped = is_stopped or should_stop or time.perf_counter() >= stop_at
+            with putting_back, or_stop():  # whoever looks sees, and may copy, a tree that does not change meanwhile
+                for treelet in list(open_ones):
+                    treelet.count(live)
                 look(lambda: treelets.settle(live))
 
-        live.is_divided = True
         try:
             largest_first = np.argsort(-pieces.n_leaves, kind="stable")
-            self._threads.each(refine, [pieces.piece(int(k)) for k in largest_first], watch)
+            todo = [pieces.piece(int(k)) for k in largest_first]
+            if live.n_pending:
+                todo = [piece for piece in todo if np.any(live.work.mark[piece[1][:-1]] & QUEUED)]
+            self._threads.each(refine, todo, watch)
             treelets.settle(live)
             has_lists = False  # of nodes that stand for others
             if not is_stopped and pieces.stops.size:
                 finer = treelets.cut(live, most // _OVERLAP)  # so that the roots of the pieces are in it
                 self._threads.each(refine, [finer.above()], watch)
         finally:
-            live.is_divided = False
-            self._count(open_ones)
-            treelets.settle(live)
-
-    def _count(self, open_ones: set[Treelet]) -> None:
-        for treelet in list(open_ones):
-            treelet.count(self._live)
+            with Uninterrupted():  # without it, checks would be lost
+                treelets.settle(live)
 
     def _improve_lists(self) -> None:
         """Improve the lists of neighbours of some points by one step."""
@@ -233,26 +259,26 @@ class Rounds:
 
 
 def warm_up(live: LiveTree) -> None:
-    """Compile, or load from disk, what threads need, once for a tree, so that deadlines can be kept."""
+    """Compile, or load from disk, what threads need, once for a tree, so that deadlines can be kept: on a tiny tree."""
     if not isinstance(live, MeanLiveTree) or live.is_warm:
         return
     if live.aim.n_threads is None or live.n_points < FEWEST_POINTS:
         return
     live.is_warm = True
-    pair = next(u for u in live.nodes() if u % 2)  # the first inner node is over two leaves
-    children = np.array([live.tree.left[pair], live.tree.right[pair]], np.int32)
-    treelet = Treelet(live, children, np.array([pair], np.int32), np.empty(live.tree.parent.size, np.int32))
-    treelet.warm_up()
-    treelet.put_back(live)
-    treelets.settle(live)
+    root = live.root
+    children = np.array([live.tree.left[root], live.tree.right[root]], np.int32)
+    toy = Treelet(live, children, np.array([root], np.int32), np.empty(live.tree.parent.size, np.int32))
+    toy.warm_up()
+    pieces = treelets.cut(toy, 2, 1)
+    Treelet(toy, *pieces.piece(0), np.empty(toy.tree.parent.size, np.int32)).put_back(toy)
+    treelets.settle(toy)
     if live.aim.is_stable:
-        live.prepare_search()
-        tree, search = live.scratch()
+        tree, search = toy.scratch()
         none, steps = np.empty(0, np.int32), np.empty(0, np.uint8)
         lists = np.empty((0, search.near.shape[1]), np.int32), np.empty((0, search.near.shape[1]), live.dtype)
-        kernels.rounds.take_due(live.tree, live.work, none)
+        kernels.rounds.take_due(toy.tree, toy.work, none)
         kernels.rounds.find_partners(tree, search, live.tag, none, none)
-        kernels.rounds.graft_found(live.tree, live.work, live.search, live.tag, none, none)
+        kernels.rounds.graft_found(toy.tree, toy.work, toy.search, toy.tag, none, none)
         kernels.rounds.fill_lists(tree, search, live.tag, none, steps)
         kernels.rounds.ask_lists(tree, search, none, *lists)
         kernels.rounds.share_lists(search, none, *lists, 0, 0)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
+from evertree.atomic import Uninterrupted
 from evertree.columns import (
     AHEAD,
     DUE,
@@ -115,6 +116,10 @@ class Sharing:
 
     def go_on(self, work: Worklist, search: Search) -> bool:
         """Do what the kernel has left to threads, as far as there is time; return whether there was something."""
+        with Uninterrupted():  # what has been measured is noted before Ctrl-C comes, or it would be added twice
+            return self._do_next(work, search)
+
+    def _do_next(self, work: Worklist, search: Search) -> bool:
         state = self._tree.pairs.state
         if state[PAUSED_NODE] != NULL and state[PAUSED_SIDE] == NODE_ITSELF:
             self._measure_members()

@@ -49,12 +49,12 @@ class Threads:
         `look` is called now and then meanwhile, here, and told whether Ctrl-C has come, which is delivered at the end.
         """
         with Uninterrupted() as held:
-            running = {self._pool.submit(function, item) for item in items}
-            done: set[Future[object]] = set()
+            running: set[Future[object]] = set()
             try:
+                for item in items:
+                    running.add(self._submit(function, item))
                 while running:
                     some, running = wait(running, None if look is None else _LOOK_EVERY, FIRST_EXCEPTION)
-                    done |= some
                     for finished in some:
                         finished.result()
                     if look is not None:
@@ -63,6 +63,13 @@ class Threads:
                 for late in running:
                     late.cancel()
                 wait(running)
+
+    def _submit(self, function: Callable[[_Item], object], item: _Item) -> Future[object]:
+        try:
+            return self._pool.submit(function, item)
+        except RuntimeError:  # the system gives no more threads: nothing may go on that nobody waits for
+            self._pool.shutdown(cancel_futures=True)
+            raise
 
     def divide(
         self,

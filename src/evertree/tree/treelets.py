@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.columns import CHECKS, GOAL, GRAFTS, LIGHTEST, MOVES, NULL, SEARCHES, STOP_AT, UNLIMITED
+from evertree.columns import CHECKS, GOAL, GRAFTS, GUARDED, MOVES, NULL, SEARCHES, STOP_AT, UNLIMITED
 from evertree.tree.by_means import MeanLiveTree
 from evertree.tree.live import LiveTree
 
@@ -21,7 +21,7 @@ FEWEST_IN_PIECE = 64
 _SLICE = 0.005
 
 #: What is counted of the work on a treelet, and added to that on the tree.
-COUNTED = [CHECKS, MOVES, GRAFTS, SEARCHES]
+COUNTED = [CHECKS, MOVES, GRAFTS, SEARCHES, GUARDED]
 
 
 class Cut(NamedTuple):
@@ -132,10 +132,12 @@ class Treelet(LoneTree):
         self._bottoms, self._inner, self._root = bottoms, inner, int(inner[-1])
         self._counted = np.zeros(len(COUNTED), np.int64)
         self.work.state[GOAL] = live.work.state[GOAL]
+        self._lightest = live._lightest
+        if live.search.fresh.size:
+            self.prepare_search()
         kernels.treelets.copy_out(
             live.tree, live.work, live.search, bottoms, inner, place, self.tree, self.work, self.search
         )
-        self.search.bound[LIGHTEST] = live._lightest
 
     def refine(self, to_stable: bool, should_stop: Callable[[], bool]) -> None:
         """Refine until the treelet is stable, or homogeneous, or shall stop."""
