@@ -111,12 +111,13 @@ class _Steps:
         self._step = live.stabilise if to_stable else live.homogenise
         self._n_steps = 1 if to_stable else 256  # it adapts to the speed of the machine and the number of columns
 
-    def take(self, moves_left: int, _deadline: float, _look: Callable[..., object]) -> None:
-        """Refine for a moment, by at most so many moves."""
-        began = time.perf_counter()
+    def take(self, began: float, moves_left: int, _deadline: float, _look: Callable[..., object]) -> float:
+        """Refine for a moment from `began` on, by at most so many moves; return when it ended."""
         self._step(self._n_steps, moves_left)
-        seconds = max(time.perf_counter() - began, 1e-7)
+        ended = time.perf_counter()
+        seconds = max(ended - began, 1e-7)
         self._n_steps = max(1, min(2 * self._n_steps, int(self._n_steps * _SLICE / seconds)))
+        return ended
 
 
 @contextmanager
@@ -188,13 +189,13 @@ def run(
             stopped_by="guard" if stopped_by == until and live.n_guarded else stopped_by,
         )
 
-    def look(prepare: Callable[[], object] | None = None) -> None:
+    def look(now: float, prepare: Callable[[], object] | None = None) -> None:
         nonlocal last_call
-        if progress is not None and time.perf_counter() - last_call >= _PROGRESS_EVERY:
+        if progress is not None and now - last_call >= _PROGRESS_EVERY:
             if prepare is not None:
                 prepare()
             progress(report(None))
-            last_call = time.perf_counter()
+            last_call = now
 
     stopped_by = None
     with _steps(live, to_stable, max_moves) as steps:
@@ -212,14 +213,13 @@ def run(
             elif moves_left <= 0:
                 stopped_by = "moves"
             else:
-                steps.take(moves_left, np.inf if seconds is None else start + seconds, look)
-                left = np.inf if seconds is None else seconds - (time.perf_counter() - start)
-                if left > _SECONDS_TO_REORDER * live.n_points:
+                now = steps.take(began, moves_left, np.inf if seconds is None else start + seconds, look)
+                if seconds is None or seconds - (now - start) > _SECONDS_TO_REORDER * live.n_points:
                     reorder(REORDER_SHARE)  # steps end where that is due, so that it does not depend on the clock
                 new = _counts(live) - counts
                 moved.note(int(new[_CHECKS]), int(new[_MOVES]))
                 grafted.note(int(new[_SEARCHES]), int(new[_GRAFTS]))
-                look()
+                look(now)
     final = report(stopped_by)
     if progress is not None:
         progress(final)

@@ -92,14 +92,15 @@ class Rounds:
         self._most_per_round = int(np.clip(_NUMBERS_PER_ROUND // per_search, _FEWEST_PER_ROUND, _MOST_PER_ROUND))
         self._per_round = self._most_per_round
 
-    def take(self, _moves_left: int, deadline: float, look: Callable[..., object]) -> None:
-        """Do a part of what is left. `look` is called now and then; at the deadline a long part stops.
+    def take(self, began: float, _moves_left: int, deadline: float, look: Callable[..., object]) -> float:
+        """Do a part of what is left, from `began` on; return when it ended.
 
-        It gets a function to call before it lets anyone see the tree.
+        `look` is called now and then, and gets a function to call before it lets anyone see the tree. At the deadline a
+        long part stops.
         """
         live = self._live
         n_pending, n_inserted = live.n_pending, int(live.work.state[INSERTED])
-        seconds_left = deadline - time.perf_counter()
+        seconds_left = deadline - began
         has_time = seconds_left > _SECONDS_TO_CUT * live.n_points
         self._per_round = max(self._most_per_round // (_SHORTER if seconds_left < _LAST_SECONDS else 1), 1)
         if n_pending > 2 * live.n_points // _MANY and has_time and not self._is_cut_in_vain:
@@ -117,6 +118,7 @@ class Rounds:
             self._search()
         if self._to_stable and live.n_pending == 0 and live.n_due == 0:
             live.stabilise(1, UNLIMITED)  # which notes that it is done
+        return time.perf_counter()
 
     def _refine_pieces(self, deadline: float, look: Callable[..., object]) -> None:
         """Cut the tree into subtrees, refine each, and then what is above them.
@@ -161,11 +163,12 @@ class Rounds:
 
         def watch(should_stop: bool) -> None:
             nonlocal is_stopped
-            is_stopped = is_stopped or should_stop or time.perf_counter() >= stop_at
+            now = time.perf_counter()
+            is_stopped = is_stopped or should_stop or now >= stop_at
             with putting_back, or_stop():  # whoever looks sees, and may copy, a tree that does not change meanwhile
                 for treelet in list(open_ones):
                     treelet.count(live)
-                look(lambda: treelets.settle(live))
+                look(now, lambda: treelets.settle(live))
 
         try:
             largest_first = np.argsort(-pieces.n_leaves, kind="stable")
