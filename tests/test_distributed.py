@@ -198,7 +198,7 @@ def test_chunks_of_unknown_length(client):
 @pytest.mark.slow
 def test_tiny_chunks_are_put_together(client):
     steps = []
-    et.distributed.cluster(da.from_array(mixture(100), chunks=(2, 4)), client, part_size=50, progress=steps.append)
+    et.distributed.cluster(da.from_array(mixture(200), chunks=(2, 4)), client, part_size=50, progress=steps.append)
     assert {step.total for step in steps if step.step == "read"} == {2}
 
 
