@@ -48,8 +48,8 @@ def run(script, *args, **variables):
             *("complete", 40, 0),
             marks=pytest.mark.xfail(
                 strict=False,
-                reason="a tree of pairs that is opened again is now and then another one since clusters are measured in "
-                "groups: to be mended before threads for pairs are called done",
+                reason="a tree of pairs that is opened again is now and then another one since clusters are measured "
+                "in groups: to be mended before threads for pairs are called done",
             ),
         ),
         ("ward", 60, 25),
