@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.columns import NULL, PAUSE_AT, UNLIMITED, MeanTree, PairTree
+from evertree.columns import GRAFTS, NULL, PAUSE_AT, UNLIMITED, MeanTree, PairTree
 from evertree.kernels.compile import choose, inline
 from evertree.kernels.linkage_values import linkage_value
 from evertree.kernels.neighbours import begin_search
@@ -87,3 +87,15 @@ graft = choose("tree", {MeanTree: _graft_means, PairTree: _graft_pairs})
 def is_lighter(tree, a, q):
     """Whether `a` has less weight than `q`, or as much and the older point is in `q`."""
     return tree.size[a] < tree.size[q] or (tree.size[a] == tree.size[q] and tree.birth[a] > tree.birth[q])
+
+
+@inline
+def resolve(linkage, tree, work, search, a, q):
+    """Graft the lighter of two nodes beside the other; False if one is above the other, so that it cannot be."""
+    top = meeting_node(tree, search, a, q)
+    if top == NULL:
+        return False
+    x, target = (q, a) if is_lighter(tree, q, a) else (a, q)
+    graft(linkage, tree, work, x, target, top)
+    work.state[GRAFTS] += 1
+    return True

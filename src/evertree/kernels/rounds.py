@@ -11,7 +11,7 @@ from evertree.columns import CURSOR, GRAFTS, INNER_TOP, LEAF_TOP, NULL, ROOT, SE
 from evertree.kernels.check import is_blocking
 from evertree.kernels.climb import value_up_to
 from evertree.kernels.compile import free_kernel, kernel
-from evertree.kernels.graft import graft, is_lighter, meeting_node
+from evertree.kernels.graft import resolve
 from evertree.kernels.homogenise import homogenise
 from evertree.kernels.neighbours import begin_search, between, forget_near, note_in, note_one
 from evertree.kernels.search_means import descend_means
@@ -73,12 +73,7 @@ def graft_found(tree, work, search, linkage, nodes, partners):
         tolerance = linkage.tolerance * 10.0 ** max(guard_level(tree, work) - 1, 0)
         if not is_blocking(linkage, tree, tolerance, a, q, value):
             continue
-        top = meeting_node(tree, search, a, q)
-        if top != NULL:
-            if is_lighter(tree, q, a):
-                a, q = q, a
-            graft(linkage, tree, work, a, q, top)
-            work.state[GRAFTS] += 1
+        if resolve(linkage, tree, work, search, a, q):
             homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))
 
 

@@ -33,7 +33,7 @@ from evertree.columns import (
 )
 from evertree.kernels.check import is_blocking
 from evertree.kernels.compile import choose, inline, kernel
-from evertree.kernels.graft import graft, is_lighter, meeting_node
+from evertree.kernels.graft import meeting_node, resolve
 from evertree.kernels.homogenise import homogenise
 from evertree.kernels.insert import hang
 from evertree.kernels.neighbours import forget_near, improve_lists
@@ -194,13 +194,8 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
         level = guard_level(tree, work)
         if level > 1 and not is_blocking(linkage, tree, linkage.tolerance * 10.0 ** (level - 1), a, q, value):
             continue
-        top = meeting_node(tree, search, a, q)
-        if top != NULL:
-            if is_lighter(tree, q, a):
-                a, q = q, a
-            graft(linkage, tree, work, a, q, top)
+        if resolve(linkage, tree, work, search, a, q):
             steps += STEPS_OF_SEARCH
-            work.state[GRAFTS] += 1
             if work.state[GRAFTS] == search.state[STOP_AT]:
                 return
 
