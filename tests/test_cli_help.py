@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from cli_tools import app, complaint, run, run_line, testing, write_files
-from evertree.anomalies import MEASURES
 from evertree.cli import PANELS, options
 from evertree.cli.examples import EXAMPLES
 from evertree.cli.exits import EXIT_CODES
+from evertree.hierarchy.anomalies import MEASURES
 from evertree.inputs import GOALS
 from evertree.linkages import LINKAGES
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import naive
-from evertree import agglomerate, kernels, workings
+from evertree import agglomerate, kernels
 from evertree.atomic import Uninterrupted
+from evertree.hierarchy import workings
 from evertree.incoming import receive
 from evertree.tree import MeanLiveTree, crowd
 from helpers import (

@@ -82,14 +82,14 @@ def test_prototypes_that_take_long_are_left_out(linkage, rng, monkeypatch):
     h = et.Hierarchy(linkage)
     h.insert(rng.normal(size=(40, 2)))
     sizes = h.linkage_matrix()[:, 3]
-    monkeypatch.setattr("evertree.exports._MOST_COMPARED", 10)
+    monkeypatch.setattr("evertree.hierarchy.exports._MOST_COMPARED", 10)
     merges = decoded(data_of(h.to_html())["prototypes"]["nodes"], "<i4")
     np.testing.assert_array_equal(merges, 40 + np.flatnonzero(sizes <= 10))
 
 
 def test_prototypes_take_a_look_at_so_many_points_and_no_more(h, monkeypatch):
     Z = h.linkage_matrix()
-    monkeypatch.setattr("evertree.exports._MOST_LOOKED_AT", 70)
+    monkeypatch.setattr("evertree.hierarchy.exports._MOST_LOOKED_AT", 70)
     merges = decoded(data_of(h.to_html())["prototypes"]["nodes"], "<i4")
     assert merges[-1] == 2 * len(h) - 2  # the root is the first, and then what is left
     assert 1 < merges.size < len(Z)

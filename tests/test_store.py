@@ -269,7 +269,7 @@ def test_it_is_made_by_open_alone():
 
 @pytest.mark.slow
 def test_ctrl_c_in_a_large_batch_takes_it_back(rng, path, monkeypatch):
-    monkeypatch.setattr("evertree.workings.UNDOABLE", 100)
+    monkeypatch.setattr("evertree.hierarchy.workings.UNDOABLE", 100)
     monkeypatch.setattr("evertree.tree.crowd._PART", 50)
     h = et.open(path)
     h.insert(rng.normal(size=(50, 2)))

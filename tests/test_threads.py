@@ -381,7 +381,7 @@ def test_ctrl_c_during_a_refinement_leaves_a_valid_tree(monkeypatch):
 
 @pytest.mark.slow
 def test_ctrl_c_during_an_insertion_undoes_it(monkeypatch):
-    monkeypatch.setattr("evertree.workings.UNDOABLE", 100)
+    monkeypatch.setattr("evertree.hierarchy.workings.UNDOABLE", 100)
     h = et.Hierarchy(n_jobs=2)
     h.insert(blobs(50))
     before = fingerprint(h)

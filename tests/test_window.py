@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evertree as et
-from evertree import window, workings
+from evertree import window
 from evertree.columns import STAMP
 from evertree.errors import DuplicateKeyError, ParameterError, TimeError
+from evertree.hierarchy import workings
 from evertree.keys import KeyTable
 from evertree.tree import MeanLiveTree
 from evertree.window import RESOLUTION, MovingWindow

@@ -6,17 +6,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from evertree import errors, quality
-from evertree.anomalies import Anomaly
 from evertree.batch import agglomerate
 from evertree.columns import NULL
 from evertree.errors import EvertreeError
-from evertree.hierarchy import Hierarchy, load
-from evertree.locating import Location
+from evertree.hierarchy import Anomaly, Hierarchy, Instability, Location, load
 from evertree.partition import Partition
 from evertree.refinement import Report
 from evertree.store import DurableHierarchy
 from evertree.store import open as open  # noqa: A004
-from evertree.verdicts import Instability
 from evertree.window import Window
 
 if TYPE_CHECKING:

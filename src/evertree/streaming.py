@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from evertree.anomalies import MEASURES
 from evertree.atomic import Uninterrupted
 from evertree.errors import DimensionError, NotFiniteError, NotNumericError, ParameterError, listed
 from evertree.extras import require
 from evertree.hierarchy import Hierarchy
+from evertree.hierarchy.anomalies import MEASURES
 from evertree.inputs import as_choice, as_count, as_height, as_whole_number
 from evertree.partition import Partition
 

@@ -17,6 +17,7 @@ from evertree import saving
 from evertree.atomic import Uninterrupted, one_at_a_time
 from evertree.errors import ClosedError, ParameterError, ReadOnlyError, StoreError
 from evertree.hierarchy import Hierarchy
+from evertree.hierarchy.workings import UNRECORDED, Edit, checked_progress
 from evertree.inputs import GOALS, as_choice
 from evertree.refinement import Report
 from evertree.scheme import Scheme
@@ -26,7 +27,6 @@ from evertree.store.records import pack, pack_edit, pack_window
 from evertree.store.replay import make_again, read_snapshot
 from evertree.tree import Incoming, LiveTree
 from evertree.window import Moment, Window
-from evertree.workings import UNRECORDED, Edit, checked_progress
 
 #: A snapshot is written when making the edits since the last one again would take this many times as long as writing
 #: it, so that snapshots take a tenth of the time or less, and no sooner than after so many seconds of edits.

@@ -10,9 +10,9 @@ import numpy as np
 from evertree.errors import DimensionError, InvalidKeyError, listed
 from evertree.exchange import read_newick
 from evertree.frames import is_frame, take_keys
+from evertree.hierarchy.workings import HierarchyWorkings
 from evertree.inputs import as_keys
 from evertree.tree import starting
-from evertree.workings import HierarchyWorkings
 
 
 class HierarchyStarts(HierarchyWorkings):

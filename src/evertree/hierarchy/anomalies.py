@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from evertree.atomic import one_at_a_time
 from evertree.columns import NULL
+from evertree.hierarchy.locating import HierarchyLocator
 from evertree.inputs import as_choice, as_count
-from evertree.locating import HierarchyLocator
 from evertree.tree.scoring import Scores, score_live, score_new
 
 #: No leaves: where only their number of columns matters.

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.atomic import one_at_a_time
+from evertree.hierarchy.reader import HierarchyReader
 from evertree.incoming import receive_alone
 from evertree.inputs import as_height
-from evertree.reader import HierarchyReader
 from evertree.tree import Incoming, views
 
 

@@ -13,12 +13,12 @@ from evertree.atomic import Uninterrupted
 from evertree.columns import NULL
 from evertree.errors import ParameterError
 from evertree.frames import is_frame, take_keys
+from evertree.hierarchy.verdicts import HierarchyVerdicts
 from evertree.incoming import Progress, receive, without_first
 from evertree.inputs import as_keys, as_weights
 from evertree.keys import KeyTable
 from evertree.tree import Incoming, LiveTree, crowd, new_tree, rounds, starting
 from evertree.tree.by_means import REORDER_SHARE
-from evertree.verdicts import HierarchyVerdicts
 from evertree.window import Moment, MovingWindow, Window, moment_of
 
 #: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from evertree.atomic import one_edit_at_a_time
+from evertree.hierarchy.workings import HierarchyWorkings
 from evertree.window import Window, moment_of
-from evertree.workings import HierarchyWorkings
 
 
 class HierarchyWindows(HierarchyWorkings):

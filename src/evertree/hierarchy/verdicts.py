@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.errors import InvariantError, ParameterError, UnstableError, listed
+from evertree.hierarchy.reader import HierarchyReader
 from evertree.inputs import as_whole_number
-from evertree.reader import HierarchyReader
 from evertree.tree import certificate, invariants
 
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from evertree.atomic import one_at_a_time
 from evertree.errors import ParameterError
 from evertree.extras import require
+from evertree.hierarchy.reader import HierarchyReader
 from evertree.inputs import as_count, as_height
 from evertree.partition import Partition, PointKeys
-from evertree.reader import HierarchyReader
 from evertree.tree import views
 
 

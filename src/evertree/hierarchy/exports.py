@@ -15,9 +15,9 @@ from evertree import exchange, page, plotting
 from evertree.atomic import one_at_a_time
 from evertree.columns import GOAL, HOMOGENEOUS
 from evertree.errors import ParameterError
+from evertree.hierarchy.reader import HierarchyReader
 from evertree.partition import Partition
 from evertree.plotting.dendrogram import as_labels
-from evertree.reader import HierarchyReader
 from evertree.refinement import Report
 from evertree.replacing import replacing
 from evertree.tree import views

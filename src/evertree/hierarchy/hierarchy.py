@@ -10,21 +10,21 @@ from typing import Any, Self
 import numpy as np
 
 from evertree import refinement, saving
-from evertree.anomalies import HierarchyAnomalies
 from evertree.atomic import Uninterrupted, one_at_a_time, one_edit_at_a_time
-from evertree.cutting import HierarchyCuts
 from evertree.errors import DimensionError, ParameterError
-from evertree.exports import HierarchyExports
+from evertree.hierarchy.anomalies import HierarchyAnomalies
+from evertree.hierarchy.cutting import HierarchyCuts
+from evertree.hierarchy.exports import HierarchyExports
+from evertree.hierarchy.keeping import HierarchyWindows
+from evertree.hierarchy.starts import HierarchyStarts
+from evertree.hierarchy.workings import NONE, checked_progress
 from evertree.incoming import Progress, receive, receive_again, receive_changed
 from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_threads, as_weights, as_whole_number, as_width
-from evertree.keeping import HierarchyWindows
 from evertree.keys import KeyTable
 from evertree.refinement import Report
 from evertree.scheme import DISSIMILARITIES, Scheme
-from evertree.starts import HierarchyStarts
 from evertree.tree import Aim, LiveTree, new_tree, rounds
 from evertree.window import MovingWindow
-from evertree.workings import NONE, checked_progress
 
 
 class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnomalies, HierarchyExports):
