@@ -7,12 +7,14 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import evertree as et
-from evertree import exchange, plotting
+from evertree import exchange, metrics, plotting
 
 DOCS = Path(__file__).parents[1] / "docs"
+PACKAGE = Path(et.__file__).parent
 EXAMPLES = Path(__file__).parents[1] / "examples"
 GENERATED = {"_build", "api", "gallery"}
 PAGES = sorted(path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in GENERATED)
@@ -53,6 +55,7 @@ def run_block(code: str, name: str, names: dict) -> int:
         ("guide.md", 50),
         ("pictures.md", 2),
         ("data-model.md", 7),
+        ("architecture.md", 2),
         ("durable.md", 2),
         ("streams.md", 6),
         ("anomalies.md", 7),
@@ -191,3 +194,25 @@ def test_gallery_scripts_have_a_title_and_a_picture(script):
 
 def test_there_are_gallery_scripts():
     assert len(list(EXAMPLES.glob("plot_*.py"))) >= 6
+
+
+def test_architecture_names_every_room_and_only_files_that_are_there():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:\w+/)*\w+(?:\.py|/))`", text)) - {"tests/naive.py"}
+    assert {"hierarchy/", "kernels/homogenise.py"} < named
+    places = [PACKAGE, *(path for path in PACKAGE.iterdir() if path.is_dir())]
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
+    rooms = {f"{path.name}/" if path.is_dir() else path.name for path in PACKAGE.iterdir()}
+    assert rooms - named - {"__init__.py", "__pycache__/", "py.typed"} == set()
+
+
+def test_adding_a_metric_as_contributing_says(monkeypatch):
+    [(_, code)] = python_blocks(DOCS.parent / "CONTRIBUTING.md")
+    names = vars(metrics).copy()
+    exec(code, names)
+    monkeypatch.setitem(metrics.METRICS, "hellinger", names["_hellinger"])
+    h = et.Hierarchy("single", "hellinger")
+    h.insert([[0.5, 0.5], [1.0, 0.0]])
+    assert h.height(h.root) == pytest.approx(np.sqrt(1 - np.sqrt(0.5)))
+    with pytest.raises(et.errors.DataError, match="hellinger"):
+        h.insert([[-1.0, 2.0]])
