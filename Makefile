@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-compiled test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed docs animation reproduce lock clean help
+.PHONY: demo test test-compiled test-processes test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -31,12 +31,15 @@ demo: $(VENV)/demo
 reproduce: $(VENV)/demo
 	$(BIN)/evertree reproduce $(if $(EXTENDED),--extended)
 
-# Both at once, as neither uses more than one core.
+# Two at once, as none uses more than one core. Those that start processes come last, and find compiled kernels.
 test: $(VENV)/test
-	$(MAKE) --jobs=2 --output-sync=target test-compiled test-plain
+	$(MAKE) --jobs=2 --output-sync=target test-compiled test-plain test-processes
 
 test-compiled: $(VENV)/test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not process"
+
+test-processes: $(VENV)/test
+	$(BIN)/python -m pytest -p no:cacheprovider -m process
 
 test-plain: $(VENV)/test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p no:cacheprovider -m "not slow and not process"

@@ -34,6 +34,9 @@ MOST_WORK = 1e12
 N_WARM = 1_000
 N_SAMPLE = 500
 
+#: Points that come one by one when a tree is there.
+N_MORE = 20
+
 #: How pure a tree over Gaussians is to be, and the time until then is measured.
 GAUSSIAN_PURITY = 0.99
 
@@ -51,6 +54,8 @@ class Built(NamedTuple):
     tree: et.Hierarchy | NDArray[np.float64] | Groups
     seconds: dict[str, float]
     note: str = ""
+    #: Takes in one more point and cuts the tree into ten clusters again; None where all is built anew for that.
+    add: Callable[[NDArray[Any]], object] | None = None
 
 
 class System(NamedTuple):
@@ -84,7 +89,13 @@ def evertree(X: NDArray[Any]) -> Built:
     inserting = lap()
     report = h.refine()
     note = f"{report.moves:,} moves, {report.grafts:,} grafts in refine, stopped by {report.stopped_by}"
-    return Built(h, {"insert": inserting, "refine": lap()}, note)
+    refining = lap()
+
+    def add(x: NDArray[Any]) -> object:
+        h.insert(x)
+        return h.cut(n_clusters=10)
+
+    return Built(h, {"insert": inserting, "refine": refining}, note, add)
 
 
 def seconds_to_purity(X: NDArray[Any], y: NDArray[np.int64], aim: float) -> float:
@@ -98,6 +109,16 @@ def seconds_to_purity(X: NDArray[Any], y: NDArray[np.int64], aim: float) -> floa
             return float("inf")
         seconds += report.seconds
     return seconds
+
+
+def seconds_for_more(add: Callable[[NDArray[Any]], object], X: NDArray[Any]) -> float:
+    """Seconds for one more point: points that were there come again, each moved a little. The median of some."""
+    points = X[:N_MORE] + X.std(axis=0) * np.random.default_rng(0).normal(scale=0.1, size=(N_MORE, X.shape[1]))
+    seconds, lap = [], clock()
+    for x in points.astype(X.dtype):
+        add(x[None])
+        seconds.append(lap())
+    return float(np.median(seconds))
 
 
 def timed(make: Callable[[NDArray[Any]], NDArray[np.float64]]) -> Callable[[NDArray[Any]], Built]:
@@ -151,12 +172,35 @@ def genie(X: NDArray[Any]) -> NDArray[np.float64]:
     return np.column_stack([model.children_, model.distances_, model.counts_])
 
 
-def fishdbc(X: NDArray[Any]) -> NDArray[np.float64]:
+def scipy_ward(X: NDArray[Any]) -> NDArray[np.float64]:
+    from scipy.cluster.hierarchy import linkage
+
+    return linkage(X, "ward")
+
+
+def agglomerative_ward(X: NDArray[Any]) -> NDArray[np.float64]:
+    from sklearn.cluster import AgglomerativeClustering
+
+    model = AgglomerativeClustering(n_clusters=None, distance_threshold=0.0, linkage="ward").fit(X)
+    size = np.ones(2 * len(X) - 1)
+    for k, (a, b) in enumerate(model.children_):
+        size[len(X) + k] = size[a] + size[b]
+    return np.column_stack([model.children_, model.distances_, size[len(X) :]])
+
+
+def fishdbc(X: NDArray[Any]) -> Built:
     from fishdbc import FISHDBC
 
+    lap = clock()
     model = FISHDBC.from_metric("euclidean")
     model.update(X, num_threads=1)
-    return np.asarray(model.cluster().single_linkage_tree)
+    Z = np.asarray(model.cluster().single_linkage_tree)
+
+    def add(x: NDArray[Any]) -> object:
+        model.update(x, num_threads=1)
+        return model.cluster()
+
+    return Built(Z, {"fit": lap()}, add=add)
 
 
 def birch(X: NDArray[Any], threshold: float) -> Built:
@@ -166,7 +210,13 @@ def birch(X: NDArray[Any], threshold: float) -> Built:
     model = Birch(n_clusters=None, threshold=threshold).fit(X)
     _, group, size = np.unique(model.labels_, return_inverse=True, return_counts=True)
     Z = weighted_ward(group_sums(X, group, size.size) / size[:, None], size)
-    return Built(Groups(lambda: Z, group), {"fit": lap()}, f"{size.size:,} subclusters, threshold {threshold:.3g}")
+    seconds, note = {"fit": lap()}, f"{size.size:,} subclusters, threshold {threshold:.3g}"
+
+    def add(x: NDArray[Any]) -> object:
+        """Its subclusters, of which it does not give the sizes, merged into ten by its own means."""
+        return model.set_params(n_clusters=10).partial_fit(x)
+
+    return Built(Groups(lambda: Z, group), seconds, note, add)
 
 
 def birch_threshold(X: NDArray[Any]) -> float:
@@ -204,7 +254,7 @@ def betula(X: NDArray[Any]) -> Built:
     leaf = model.assign_microclusters(X)
     # It has merged its leaves and keeps the merges to itself, so they are made again where nothing is measured.
     again = Groups(lambda: weighted_ward(model.microcluster_centers_, model.microcluster_weights_), leaf)
-    return Built(again, {"fit": lap()}, f"{model.n_leaves_:,} leaves")
+    return Built(again, {"fit": lap()}, f"{model.n_leaves_:,} leaves", model.set_params(n_clusters=10).partial_fit)
 
 
 def weighted_ward(mean: NDArray[Any], size: NDArray[Any]) -> NDArray[np.float64]:
@@ -230,10 +280,14 @@ SYSTEMS = {
     "ward-product": System(
         "fastcluster Ward, distances by matrix products", timed(product_ward), is_quadratic=True, needs_matrix=True
     ),
+    "scipy": System("SciPy `linkage`, Ward", timed(scipy_ward), is_quadratic=True, needs_matrix=True),
+    "agglomerative": System(
+        "scikit-learn AgglomerativeClustering, Ward", timed(agglomerative_ward), is_quadratic=True, needs_matrix=True
+    ),
     "average": System("fastcluster average", timed(matrix_linkage("average")), is_quadratic=True, needs_matrix=True),
     "birch": System("scikit-learn Birch, then Ward", birch, birch_threshold, by_order=True, keeps_float32=True),
     "betula": System("betula-cluster, Ward", betula, by_order=True, keeps_float32=True),
-    "fishdbc": System("FISHDBC", timed(fishdbc), by_order=True),
+    "fishdbc": System("FISHDBC", fishdbc, by_order=True),
     "genie": System("genieclust", timed(genie), is_quadratic=True),
 }
 
@@ -362,6 +416,7 @@ def measure(data: str, system: str, order: int, folder: str, hint: float | None 
     built = one.build(given, *options)
     cost = {"cpu": time.process_time() - cpu, "bytes": peak() - before, "seconds": built.seconds}
     found = about | cost | {"note": built.note, "hint": hint} | figures(built.tree, X, y)
+    found["more"] = sum(built.seconds.values()) if built.add is None else seconds_for_more(built.add, given)
     if data.startswith("gaussians") and system == "evertree":
         found["to_purity"] = seconds_to_purity(given, y, GAUSSIAN_PURITY)
     return found

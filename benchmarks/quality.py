@@ -27,7 +27,7 @@ from benchmarks.peers import BATCH, GAUSSIAN_PURITY, SYSTEMS
 
 QUICK = ("digits", "glass", "vowel")
 GAUSSIANS = (100_000, 1_000_000)
-PACKAGES = ("fastcluster", "scikit-learn", "betula-cluster", "fishdbc", "genieclust")
+PACKAGES = ("scipy", "fastcluster", "scikit-learn", "betula-cluster", "fishdbc", "genieclust")
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON")
 
 #: The aims of the issue.
@@ -137,7 +137,7 @@ def row(name: str, measured: Measured, reference: Measured | None) -> str:
     """One system in the table of a data set."""
     title = SYSTEMS[name].title
     if measured.failure is not None:
-        return f"| {title} | – | – | – | – | – | – | – | {measured.failure} |"
+        return f"| {title} | – | – | – | – | – | – | – | – | {measured.failure} |"
     value = f"{measured.mean('value') / reference.mean('value'):.4f}" if reference is not None else "–"
     unstable = "–"
     if measured.all("instability"):
@@ -145,8 +145,10 @@ def row(name: str, measured: Measured, reference: Measured | None) -> str:
     seconds = f"{measured.seconds:.3g}{'*' if measured.was_disturbed else ''}"
     if len(measured.parts) > 1:
         seconds += " = " + " + ".join(f"{taken:.3g} {part}" for part, taken in measured.parts.items())
+    more = f"{measured.mean('more'):.3g}"
     memory = f"{measured.mean('bytes') / 1e6:,.0f} | {measured.memory:.1f}"
-    cells = (title, spread(measured.all("purity")), spread(measured.all("rand")), value, unstable, seconds, memory)
+    purity, rand = spread(measured.all("purity")), spread(measured.all("rand"))
+    cells = (title, purity, rand, value, unstable, seconds, more, memory)
     return f"| {' | '.join(cells)} | {measured.runs[0]['note']} |"
 
 
@@ -160,10 +162,10 @@ def print_table(data: str, table: Table) -> None:
             f"the purity of a tree with one level is {about['floor']:.3f}.\n"
         )
     print(
-        "| system | dendrogram purity | adjusted Rand | tree value / batch | instability | seconds | peak, MB | "
-        "peak / data in float32 | order 0 |"
+        "| system | dendrogram purity | adjusted Rand | tree value / batch | instability | seconds | one more point | "
+        "peak, MB | peak / data in float32 | order 0 |"
     )
-    print("|" + " --- |" * 9)
+    print("|" + " --- |" * 10)
     reference = batch(table)
     for name, measured in table.items():
         print(row(name, measured, reference))

@@ -90,10 +90,16 @@ def test_reports_count_dissimilarities(rng):
     assert ward.refine().dissimilarities == 0
 
 
-@pytest.mark.parametrize("linkage", LINKAGES)
-def test_bounds_change_nothing(rng, linkage):
+@pytest.mark.parametrize(
+    ("linkage", "n", "n_columns"),
+    [
+        *((linkage, 60, 3) for linkage in LINKAGES),
+        *(pytest.param(linkage, 600, 6, marks=pytest.mark.slow) for linkage in LINKAGES),
+    ],
+)
+def test_bounds_change_nothing(rng, linkage, n, n_columns):
     """The same tree with pivots and without: a metric of one's own has none."""
-    x = rng.normal(size=(150, 3))
+    x = rng.normal(size=(n, n_columns))
     with_bounds, without = Hierarchy(linkage), Hierarchy(linkage, "precomputed")
     with_bounds.insert(x)
     d = squareform(with_bounds._live.dissimilarities(with_bounds._keys.leaves()))

@@ -44,14 +44,7 @@ def run(script, *args, **variables):
     ("linkage", "n_kills", "last"),
     [
         ("ward", 200, 0),
-        pytest.param(
-            *("complete", 40, 0),
-            marks=pytest.mark.xfail(
-                strict=False,
-                reason="where bounds decide which points are near, the place of a new point depends on the pivots, "
-                "and opening a file chooses these anew: the tree is now and then another one, to be mended",
-            ),
-        ),
+        ("complete", 40, 0),
         ("ward", 60, 25),
     ],
 )

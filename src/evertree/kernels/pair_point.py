@@ -243,6 +243,15 @@ def is_known(pairs, u):
     return pairs.lower[u] == pairs.upper[u]
 
 
+@inline
+def know_leaf(pairs, i, u):
+    """The dissimilarity between leaf `i`, which has been measured, and leaf `u`, known from now on. O(m)."""
+    if not is_known(pairs, u):
+        pairs.lower[u] = dissimilarity(pairs, i >> 1, u >> 1)
+        pairs.upper[u] = pairs.lower[u]
+    return pairs.lower[u]
+
+
 @step
 def make_known(linkage, tree, i, top):
     """Make the bounds on the linkage between leaf `i` and node `top` exact, looking only where it matters."""
@@ -255,10 +264,7 @@ def make_known(linkage, tree, i, top):
         while not is_leaf(u) and matters(linkage, pairs, u, best):
             u = tree.left[u]
         if is_leaf(u) and matters(linkage, pairs, u, best):
-            if not is_known(pairs, u):
-                pairs.lower[u] = dissimilarity(pairs, i >> 1, u >> 1)
-                pairs.upper[u] = pairs.lower[u]
-            best = point_to_union(linkage, tree, u, u, best, pairs.lower[u])
+            best = point_to_union(linkage, tree, u, u, best, know_leaf(pairs, i, u))
         while u != top and tree.right[tree.parent[u]] == u:
             u = tree.parent[u]
         if u == top:

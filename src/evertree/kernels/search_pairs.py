@@ -30,16 +30,19 @@ from evertree.columns import (
 from evertree.kernels.check import is_blocking, merges_above
 from evertree.kernels.climb import climb
 from evertree.kernels.compile import choose, inline, step
-from evertree.kernels.neighbours import begin_search, forget_near, note_near, note_one
+from evertree.kernels.neighbours import begin_search, forget_near, note_one
 from evertree.kernels.pair_check import BUSY
-from evertree.kernels.pair_point import is_known, measure_point, measure_unions, point_value
+from evertree.kernels.pair_point import know_leaf, measure_point, measure_unions, point_value
 from evertree.kernels.pair_values import value_below
-from evertree.kernels.pairs import collect_rows, dissimilarity, evaluate, evaluate_leaves, must_pause, next_leaves
+from evertree.kernels.pairs import collect_rows, evaluate, evaluate_leaves, must_pause, next_leaves
 from evertree.kernels.topology import hangs
 from evertree.linkages import Average, Complete, Minimax, Single
 
 #: A cluster of fewer than one in so many points is searched for by way of neighbours: it is cheaper.
 FEW = 32
+
+#: Lists hold values in the type of the data. Those that differ by more than this part differ there, too.
+APART = 1e-6
 
 
 def _smaller(linkage, so_far, value, share):
@@ -203,32 +206,42 @@ def is_there(linkage, tree, i, u, value):
 
 
 @step
+def list_nearest(tree, search, i):
+    """Fill the list of leaf `i`, which has been measured, and put `i` on the lists of those on it. O(n m).
+
+    Bounds save evaluations and decide nothing: the list is the one that all values would give. Otherwise a tree would
+    depend on its pivots, which are chosen anew when a file is opened.
+    """
+    pairs, row = tree.pairs, i >> 1
+    forget_near(search, i, 0)
+    for other in range(tree.state[LEAF_TOP]):
+        if hangs(tree, 2 * other):
+            note_one(search, i, 2 * other, pairs.lower[2 * other])
+    farthest = 0.0  # of as many points as the list has room for: none beyond it will be on the list
+    for k in range(search.near.shape[1]):
+        if search.near[row, k] != NULL:
+            farthest = max(farthest, know_leaf(pairs, i, np.int64(search.near[row, k])))
+    farthest += APART * farthest
+    forget_near(search, i, 0)
+    for other in range(tree.state[LEAF_TOP]):
+        if hangs(tree, 2 * other) and pairs.lower[2 * other] <= farthest:
+            note_one(search, i, 2 * other, know_leaf(pairs, i, 2 * other))
+    for k in range(search.near.shape[1]):
+        if search.near[row, k] != NULL:
+            note_one(search, np.int64(search.near[row, k]), i, pairs.lower[search.near[row, k]])
+
+
+@step
 def place_by_pairs(linkage, tree, search, i):
     """Measure leaf `i`, which is new, and find the node beside which it belongs: near the points nearest to it. O(n m).
 
     It is the one with the smallest ζ that is from its own height up to that of its parent.
     """
     measure_point(linkage, tree, i, True)
-    pairs = tree.pairs
-    forget_near(search, i, 0)
-    for row in range(tree.state[LEAF_TOP]):
-        if hangs(tree, 2 * row):
-            note_one(search, i, 2 * row, pairs.lower[2 * row])
-    count = 0
-    for k in range(search.near.shape[1]):
-        if search.near[i >> 1, k] != NULL:
-            search.stack[count] = search.near[i >> 1, k]
-            count += 1
-    forget_near(search, i, 0)
-    for k in range(count):
-        j = np.int64(search.stack[k])
-        if not is_known(pairs, j):
-            pairs.lower[j] = dissimilarity(pairs, i >> 1, j >> 1)
-            pairs.upper[j] = pairs.lower[j]
-        note_near(search, i, j, pairs.lower[j])
+    list_nearest(tree, search, i)
     best, smallest = np.int64(NULL), np.inf
     stamp = begin_search(search)
-    for k in range(count):
+    for k in range(search.near.shape[1]):
         u = np.int64(search.near[i >> 1, k])
         while u != NULL and search.seen[u] != stamp and tree.height[u] < smallest:
             search.seen[u] = stamp

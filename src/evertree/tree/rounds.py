@@ -27,6 +27,7 @@ from evertree.columns import (
     NO_LIST,
     NOTES,
     NULL,
+    ORDERED_AT,
     OWN_LIST,
     QUEUED,
     REACH,
@@ -86,6 +87,7 @@ class Rounds:
         self._n_cuts = 0
         self._is_cut_in_vain = False
         self._rows = np.empty(0, np.int32)
+        self._rows_of = -1  # the numbering that these are of
         self._scratch = threads.helpers(live.scratch) if to_stable else None
         self._is_exhaustive = live.search.state[REACH] == EVERYWHERE
         per_search = (live.n_points if self._is_exhaustive else _NUMBERS_PER_SEARCH) * (live.n_columns or 1)
@@ -211,8 +213,10 @@ class Rounds:
 
     def _next_rows(self) -> NDArray[np.int32]:
         """Some points whose lists are farthest from being good, by row in the order of memory."""
-        if self._rows.size == 0:
-            live, search = self._live, self._live.search
+        live, search = self._live, self._live.search
+        if self._rows.size == 0 or self._rows_of != live.work.state[ORDERED_AT]:
+            self._rows_of = int(live.work.state[ORDERED_AT])
+            self._rows = np.empty(0, np.int32)
             fresh = search.fresh[: int(live.tree.state[LEAF_TOP])]
             fresh[live.tree.parent[: 2 * fresh.size : 2] <= NULL] = 0  # these hang nowhere
             search.state[FRESH] = int(fresh.sum())
