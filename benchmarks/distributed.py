@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 import psutil
@@ -23,6 +24,13 @@ from numpy.typing import NDArray
 
 import evertree as et
 from benchmarks import datasets
+
+#: With little memory, results go to disk early, so that there is room for what tasks need: as shares of the limit.
+SPILL_EARLY = {
+    "distributed.worker.memory.target": 0.25,
+    "distributed.worker.memory.spill": 0.5,
+    "distributed.worker.memory.pause": 0.75,
+}
 
 SECTIONS = ("speed-up", "memory", "growth", "quality")
 LEVELS = (10, 100, 300, 1_000)
@@ -53,7 +61,8 @@ def _block(block_info: Any = None) -> NDArray[np.float64]:
 def workers(count: int, memory_limit: str | None = None) -> Iterator[Client]:
     """A local cluster of so many processes, which have compiled what they need."""
     options = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(**options, memory_limit=memory_limit or 0) as cluster, Client(cluster) as client:
+    early = dask.config.set(SPILL_EARLY if memory_limit else {})
+    with early, LocalCluster(**options, memory_limit=memory_limit or 0) as cluster, Client(cluster) as client:
         with et.distributed.cluster(gaussians(1_000), client, part_size=200) as warm:
             warm.cut(n_clusters=2).compute()
         client.run(_warm_up)

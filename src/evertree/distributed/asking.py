@@ -93,8 +93,7 @@ def ask(
     does_ask &= ~is_atom
     does_ask[piece.n_leaves :] &= ~is_above
     nodes = np.flatnonzero(does_ask)
-    live = inflate(piece, scheme, aim)
-    asking = _questions_of(live, live_nodes(piece, nodes), number * STRIDE + nodes)
+    asking = _questions_of(inflate(piece, scheme, aim), live_nodes(piece, nodes), number * STRIDE + nodes)
     # Inside its own subtree a node has been searched for already, but not in others of the part.
     owner = upper.ids // STRIDE
     owner[owner == number] = _BEFORE_OWN - subtree_of(piece, atoms)
@@ -206,6 +205,9 @@ def _asked(
     pairs = Pairs(asking.asker[seen], np.full(seen.size, NULL), value[seen])
     row, column = np.nonzero(doors != NULL)
     atom = upper.ids[doors[row, column] >> 1]
-    questions = asking.at(row)._replace(atom=atom)
     to = atom // STRIDE
-    return Asked({int(number): questions.at(to == number) for number in np.unique(to)}, pairs)
+    questions = {}
+    for number in np.unique(to).tolist():
+        here = to == number
+        questions[number] = asking.at(row[here])._replace(atom=atom[here])
+    return Asked(questions, pairs)

@@ -23,7 +23,7 @@ RETRIES = 3
 _QUIET = {"distributed.admin.large-graph-warning-threshold": "1 GiB"}
 
 #: What takes much memory for a while.
-LARGE = ("route", "build", "insert", "take", "treelet")
+LARGE = ("route", "build", "insert", "take", "treelet", "crown", "ask", "answer", "scan")
 
 #: What is done before other tasks that wait, because it lets large results go.
 URGENT = ("pick",)
