@@ -250,11 +250,11 @@ def betula(X: NDArray[Any]) -> Built:
     from betula_cluster import Betula
 
     lap = clock()
-    model = Betula(n_clusters=2, method="ward", max_leaves=MOST_SUBCLUSTERS).fit(X)
+    model = Betula(n_clusters=10, method="ward", max_leaves=MOST_SUBCLUSTERS).fit(X)
     leaf = model.assign_microclusters(X)
     # It has merged its leaves and keeps the merges to itself, so they are made again where nothing is measured.
     again = Groups(lambda: weighted_ward(model.microcluster_centers_, model.microcluster_weights_), leaf)
-    return Built(again, {"fit": lap()}, f"{model.n_leaves_:,} leaves", model.set_params(n_clusters=10).partial_fit)
+    return Built(again, {"fit": lap()}, f"{model.n_leaves_:,} leaves", model.partial_fit)
 
 
 def weighted_ward(mean: NDArray[Any], size: NDArray[Any]) -> NDArray[np.float64]:
