@@ -23,20 +23,27 @@ _BEFORE_OWN = NULL - 1
 _GUESTS = 8_192
 
 
-class Questions(NamedTuple):
-    """Whether some nodes would rather merge with a node inside an atom."""
+class Askers(NamedTuple):
+    """Nodes that would rather merge with something elsewhere, if it is there."""
 
-    asker: NDArray[np.int64]  # (q,) where the node lives, as an atom has it; negative for one above the parts
-    atom: NDArray[np.int64]  # (q,) the id of the atom
-    size: NDArray[np.float64]  # (q,) of the node, and so on
-    mean: NDArray[Any]  # (q, m)
+    asker: NDArray[np.int64]  # (k,) where the node lives, as an atom has it; negative for one above the parts
+    size: NDArray[np.float64]  # (k,) of the node, and so on
+    mean: NDArray[Any]  # (k, m)
     variance: NDArray[np.float64]
     height: NDArray[np.float64]
-    limit: NDArray[np.float64]  # (q,) the height of its parent, less what rounding may have added
+    limit: NDArray[np.float64]  # (k,) the height of its parent, less what rounding may have added
 
-    def at(self, some: Any) -> Questions:
+    def at(self, some: Any) -> Askers:
         """Some of them."""
-        return Questions(*(column[some] for column in self))
+        return Askers(*(column[some] for column in self))
+
+
+class Questions(NamedTuple):
+    """Whether nodes would rather merge with a node inside an atom. A node with several questions stands there once."""
+
+    askers: Askers
+    row: NDArray[np.int32]  # (q,) which of the askers it is
+    atom: NDArray[np.int64]  # (q,) the id of the atom
 
 
 class Pairs(NamedTuple):
@@ -93,19 +100,19 @@ def ask(
     does_ask &= ~is_atom
     does_ask[piece.n_leaves :] &= ~is_above
     nodes = np.flatnonzero(does_ask)
-    asking = _questions_of(inflate(piece, scheme, aim), live_nodes(piece, nodes), number * STRIDE + nodes)
+    askers = _askers(inflate(piece, scheme, aim), live_nodes(piece, nodes), number * STRIDE + nodes)
     # Inside its own subtree a node has been searched for already, but not in others of the part.
     owner = upper.ids // STRIDE
     owner[owner == number] = _BEFORE_OWN - subtree_of(piece, atoms)
     own = _BEFORE_OWN - subtree_of(piece, nodes)
-    return _asked(asking, np.full(nodes.size, NULL), own, owner, upper, lightest, scheme, aim)
+    return _asked(askers, np.full(nodes.size, NULL), own, owner, upper, lightest, scheme, aim)
 
 
 def ask_above(upper: Piece, nodes: NDArray[np.int64], lightest: float, scheme: Scheme, aim: Aim) -> Asked:
     """The same for some nodes of the upper tree."""
     live, twins = inflate(upper, scheme, aim), live_nodes(upper, nodes)
-    asking = _questions_of(live, twins, -1 - nodes)
-    return _asked(asking, twins, np.full(nodes.size, NULL), upper.ids // STRIDE, upper, lightest, scheme, aim)
+    askers = _askers(live, twins, -1 - nodes)
+    return _asked(askers, twins, np.full(nodes.size, NULL), upper.ids // STRIDE, upper, lightest, scheme, aim)
 
 
 def questions_to(asked: Asked, number: int) -> Questions:
@@ -115,26 +122,36 @@ def questions_to(asked: Asked, number: int) -> Questions:
 
 def counts_and_pairs(asked: Asked) -> tuple[dict[int, int], Pairs]:
     """How much was asked of each part, and the pairs that were found without."""
-    return {number: some.asker.size for number, some in asked.questions.items()}, asked.pairs
+    return {number: some.row.size for number, some in asked.questions.items()}, asked.pairs
 
 
 def answer(part: Part, number: int, questions: Sequence[Questions], scheme: Scheme, aim: Aim) -> Pairs:
     """Search a part, from the atoms where questions were asked, for blocking pairs."""
-    asked = Questions(*(np.concatenate(columns) for columns in zip(*questions, strict=True)))
-    live, nodes = _with_room_for_guests(part.piece, scheme, aim)
+    asked = _together(questions)
+    live, guests = _with_room_for_guests(part.piece, scheme, aim)
     starts = live_nodes(part.piece, asked.atom - number * STRIDE)
-    partner, value, _ = _descend(live, nodes, asked, np.full(starts.size, NULL), starts)
+    partner, value, _ = _descend(live, guests, asked.askers, asked.row, np.full(starts.size, NULL), starts)
     found = np.flatnonzero(partner != NULL)
     u = partner[found].astype(np.int64)
     node = np.where(u % 2 == 0, u >> 1, part.piece.n_leaves + (u >> 1))
-    return Pairs(asked.asker[found], number * STRIDE + node, value[found])
+    return Pairs(asked.askers.asker[asked.row[found]], number * STRIDE + node, value[found])
 
 
-def _questions_of(live: MeanLiveTree, u: NDArray[np.int64], asker: NDArray[np.int64]) -> Questions:
-    """What some live nodes would ask, wherever they do."""
+def _together(questions: Sequence[Questions]) -> Questions:
+    """The questions of several parts in one."""
+    starts = np.cumsum([0, *(some.askers.asker.size for some in questions)])
+    return Questions(
+        Askers(*(np.concatenate(columns) for columns in zip(*(some.askers for some in questions), strict=True))),
+        np.concatenate([start + some.row for start, some in zip(starts, questions, strict=False)]),
+        np.concatenate([some.atom for some in questions]),
+    )
+
+
+def _askers(live: MeanLiveTree, u: NDArray[np.int64], asker: NDArray[np.int64]) -> Askers:
+    """Some live nodes, as those see them whom they ask."""
     tree, limit = live.tree, np.empty(u.size)
     kernels.borders.find_limits(tree, live.tag, u, limit)
-    return Questions(asker, np.full(u.size, NULL), tree.size[u], tree.mean[u], tree.variance[u], tree.height[u], limit)
+    return Askers(asker, tree.size[u], tree.mean[u], tree.variance[u], tree.height[u], limit)
 
 
 def _with_room_for_guests(piece: Piece, scheme: Scheme, aim: Aim) -> tuple[MeanLiveTree, NDArray[np.int32]]:
@@ -146,17 +163,18 @@ def _with_room_for_guests(piece: Piece, scheme: Scheme, aim: Aim) -> tuple[MeanL
 def _descend(
     live: MeanLiveTree,
     guests: NDArray[np.int32],
-    asked: Questions,
+    askers: Askers,
+    rows: NDArray[np.integer],
     twins: NDArray[np.int64],
     starts: NDArray[np.int64],
     owner: NDArray[np.int64] | None = None,
     own: int = NULL,
 ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int32]]:
-    """Let each node that asks descend from its start: its partner, or NULL, ζ, and the atoms where to ask on.
+    """Let the askers of some rows descend, each from its start: its partner, or NULL, ζ, and the atoms where to ask on.
 
     Atoms are those of an `owner`, by row, other than `own`. A node may have a twin in the tree.
     """
-    tree, n = live.tree, asked.asker.size
+    tree, n = live.tree, rows.size
     n_doors = 0
     if owner is not None:
         n_doors = live.search.front.shape[1] if live.aim.search_width else live.n_points
@@ -165,8 +183,7 @@ def _descend(
         some = slice(begin, min(begin + guests.size, n))
         a = guests[: some.stop - begin]
         p = a + 1
-        tree.size[a], tree.mean[a], tree.variance[a] = asked.size[some], asked.mean[some], asked.variance[some]
-        tree.height[a], tree.height[p] = asked.height[some], asked.limit[some]
+        _, tree.size[a], tree.mean[a], tree.variance[a], tree.height[a], tree.height[p] = askers.at(rows[some])
         # A guest is its own sibling: what rounding may have done to its parent is in the limit already.
         tree.parent[a], tree.left[p], tree.right[p], tree.parent[p] = p, a, a, NULL
         found = partner[some], value[some]
@@ -177,7 +194,7 @@ def _descend(
 
 
 def _asked(
-    asking: Questions,
+    askers: Askers,
     twins: NDArray[np.int64],
     own: NDArray[np.int64],
     owner: NDArray[np.int64],
@@ -191,7 +208,7 @@ def _asked(
     They ask at atoms whose `owner` is another than their `own`.
     """
     order = np.argsort(own, kind="stable")
-    asking, twins, own = asking.at(order), twins[order], own[order]
+    twins, own = twins[order], own[order]
     live, guests = _with_room_for_guests(upper, scheme, aim)
     live.search.bound[LIGHTEST] = lightest
     starts = np.full(own.size, live.root, np.int64)
@@ -199,15 +216,16 @@ def _asked(
     partner, value, doors = np.empty(own.size, np.int32), np.empty(own.size), np.empty((own.size, n_doors), np.int32)
     for label in np.unique(own).tolist():
         some = slice(*np.searchsorted(own, [label, label + 1]))
-        found = _descend(live, guests, asking.at(some), twins[some], starts[some], owner, label)
+        found = _descend(live, guests, askers, order[some], twins[some], starts[some], owner, label)
         partner[some], value[some], doors[some] = found
     seen = np.flatnonzero(partner != NULL)
-    pairs = Pairs(asking.asker[seen], np.full(seen.size, NULL), value[seen])
-    row, column = np.nonzero(doors != NULL)
-    atom = upper.ids[doors[row, column] >> 1]
+    pairs = Pairs(askers.asker[order[seen]], np.full(seen.size, NULL), value[seen])
+    place, column = np.nonzero(doors != NULL)
+    atom = upper.ids[doors[place, column] >> 1]
     to = atom // STRIDE
     questions = {}
     for number in np.unique(to).tolist():
-        here = to == number
-        questions[number] = asking.at(row[here])._replace(atom=atom[here])
+        here = np.flatnonzero(to == number)
+        who, row = np.unique(order[place[here]], return_inverse=True)
+        questions[number] = Questions(askers.at(who), row.astype(np.int32), atom[here])
     return Asked(questions, pairs)
