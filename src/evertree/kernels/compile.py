@@ -16,6 +16,8 @@ from typing import Any
 import numba
 from numba.extending import overload
 
+from evertree.kernels.notice import tell_when_compiled
+
 #: Freedoms that let the compiler sum with vector instructions. NaN and infinity keep their meaning.
 REASSOCIATE = frozenset({"reassoc", "contract", "nsz"})
 
@@ -49,6 +51,14 @@ def kernel(function: Callable[..., Any]) -> Any:
     Nothing else runs in Python meanwhile. So other threads, which may read a tree at any time, never see half an edit.
     """
     return _compiled(function, nogil=False)
+
+
+def long_kernel(function: Callable[..., Any]) -> Any:
+    """As `kernel`, for one that takes long to compile, and tells whoever waits for it."""
+    compiled = kernel(function)
+    if not numba.config.DISABLE_JIT:
+        tell_when_compiled(compiled)
+    return compiled
 
 
 def free_kernel(function: Callable[..., Any]) -> Any:
@@ -93,7 +103,7 @@ def short_step(function: Callable[..., Any]) -> Any:
 
 
 def inline(function: Callable[..., Any]) -> Any:
-    """Compile a step of a kernel, into each kernel that uses it: each time anew, so it should be short, or used once."""
+    """Compile a step of a kernel, into each kernel that uses it: each time anew, so let it be short, or used once."""
     return numba.njit(_nrt=False, inline="always")(function)
 
 
