@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-compiled test-processes test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed docs animation reproduce lock clean help
+.PHONY: demo test dist-check test-compiled test-processes test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -13,6 +13,7 @@ help:
 	@echo "make docs    build the documentation site in docs/_build/html"
 	@echo "make animation   draw the moving picture of the documentation anew"
 	@echo "make lint    ruff, mypy and the import contract"
+	@echo "make dist-check   build the wheel and the sdist, install them, and use each extra; before a release"
 	@echo "make bench   measure speed and memory beside other libraries"
 	@echo "make bench-pairs   the same for the linkages that compare pairs of points"
 	@echo "make bench-quality   measure how good the tree is beside other libraries"
@@ -49,6 +50,10 @@ lint: $(VENV)/lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# In environments of its own, as users install it; it downloads, so it is no part of the tests.
+dist-check:
+	$(PYTHON) tests/distribution.py
 
 # The examples of the gallery run, and use what the tests use. From nothing, as a change in src may break any of them.
 docs: $(VENV)/docs $(VENV)/test

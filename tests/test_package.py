@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import evertree
+from evertree.columns import MeanTree, PairTree
+from evertree.kernels import notice
 
 PROJECT = Path(__file__).parents[1]
 
@@ -50,7 +55,7 @@ def run(code: str, cache: Path, **environment: str) -> dict:
         text=True,
     )
     assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+    return {"said": result.stderr, **json.loads(result.stdout)}
 
 
 @pytest.mark.process
@@ -71,8 +76,8 @@ def test_importing_is_light(tmp_path):
         "typer",
         "rich",
     ]
-    loaded = run(f"import sys, json, evertree; print(json.dumps([m for m in {heavy} if m in sys.modules]))", tmp_path)
-    assert loaded == []
+    code = f"import sys, json, evertree; print(json.dumps({{'loaded': [m for m in {heavy} if m in sys.modules]}}))"
+    assert run(code, tmp_path)["loaded"] == []
 
 
 @pytest.mark.process
@@ -80,10 +85,51 @@ def test_importing_is_light(tmp_path):
 def test_a_second_process_compiles_nothing(tmp_path):
     first = run(USE_EVERYTHING, tmp_path)
     second = run(USE_EVERYTHING, tmp_path)
+    (line,) = first["said"].splitlines()
+    assert "once only" in line
+    assert str(tmp_path) in line
+    assert second["said"] == ""
     assert first["compiled"] > 10
     assert second["compiled"] == 0
     assert max(second["overloads"].values()) == 1  # nothing is compiled twice for one linkage and type of data
     assert second["height"] == first["height"]
+
+
+class Kept:
+    """Stands for a kernel, its cache on disk, and a signature."""
+
+    def __init__(self, cache_path: str | None, kind: type, found: object = None) -> None:
+        self._cache, self.cache_path, self.found = self, cache_path, found
+        self.signature = (SimpleNamespace(instance_class=kind), SimpleNamespace())
+
+    def load_overload(self, *_: object) -> object:
+        return self.found
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "words"),
+    [("/there", MeanTree, ("15 s", "/there")), (None, PairTree, ("30 s in every process", "NUMBA_CACHE_DIR"))],
+)
+def test_whoever_waits_for_the_compiler_is_told_once(place, kind, words, caplog, monkeypatch):
+    monkeypatch.setattr(notice, "_has_told", threading.Event())
+    kernels = [Kept(place, kind, "machine code"), Kept(place, kind), Kept(place, kind)]
+    for kernel in kernels:
+        notice.tell_when_compiled(kernel)
+        assert kernel.load_overload(kernel.signature) is kernel.found
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("evertree", "WARNING")
+    assert all(word in record.message for word in words)
+
+
+def test_whoever_asked_for_the_compiler_is_told_nothing(caplog):
+    pytest.importorskip("typer", reason="the command line needs it")
+    from evertree.cli import compiling
+
+    logger = logging.getLogger("evertree")
+    with compiling._silence():
+        logger.warning("unheard")
+    logger.warning("heard")
+    assert caplog.messages == ["heard"]
 
 
 @pytest.mark.process

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evertree.streaming import RiverAnomalies as RiverAnomalies
     from evertree.streaming import RiverClustering as RiverClustering
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # What needs an extra is imported when it is used.
 _LAZY = {

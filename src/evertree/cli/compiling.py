@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +48,7 @@ def compile_for(job: Job) -> int:
     from numba.core import event
 
     X = np.random.default_rng(0).normal(size=(_N_POINTS, 3)).astype(job.dtype)
-    with event.install_recorder("numba:compile") as recorder:
+    with event.install_recorder("numba:compile") as recorder, _silence():
         for goal in ("stable", "homogeneous"):
             _edit(Hierarchy(job.linkage, job.metric, goal=goal), X)
         _read(agglomerate(X, job.linkage, job.metric))
@@ -55,6 +57,21 @@ def compile_for(job: Job) -> int:
             many = np.random.default_rng(0).normal(size=(2 * FEWEST_TO_REORDER, 1)).astype(job.dtype)
             Hierarchy(job.linkage, job.metric).insert(many)
     return len(recorder.buffer) // 2  # an event is recorded when it starts and when it ends
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Let nobody be told that kernels are compiled, who has asked for it."""
+    logger = logging.getLogger("evertree")
+    logger.addFilter(_nothing)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_nothing)
+
+
+def _nothing(_: logging.LogRecord) -> bool:
+    return False
 
 
 def _edit(h: Hierarchy, X: Any) -> None:

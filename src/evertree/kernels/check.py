@@ -10,7 +10,7 @@ from evertree.kernels.linkage_values import exceeds, nearer_child, sq_of_value, 
 from evertree.kernels.merge import merge_after_move
 from evertree.kernels.pair_check import check_pairs, update_pairs
 from evertree.kernels.statistics import sq_dist
-from evertree.kernels.topology import sibling
+from evertree.kernels.topology import children, sibling
 
 #: A check that holds by this many tolerances holds, however its values were found.
 CLEARLY = 100.0
@@ -25,7 +25,7 @@ def holds_clearly(linkage, tree, v):
     the distance between one of them and c gives that of the other (Stewart's theorem).
     """
     c = sibling(tree, v)
-    a, b = tree.left[v], tree.right[v]
+    a, b = children(tree, v)
     if tree.size[a] > tree.size[b]:
         a, b = b, a
     share_a, share_b = tree.size[a] / tree.size[v], tree.size[b] / tree.size[v]
@@ -56,8 +56,8 @@ def _update_means(linkage, tree, v, near):
 
 
 def _is_inverted_by_means(linkage, tree, tolerance, v):
-    a, b, c = tree.left[v], tree.right[v], sibling(tree, v)
-    return exceeds(linkage, tree, tolerance, tree.height[v], a, b, tree.height[tree.parent[v]], v, c)
+    a, b = children(tree, v)
+    return exceeds(linkage, tree, tolerance, tree.height[v], a, b, tree.height[tree.parent[v]], v, sibling(tree, v))
 
 
 def _is_inverted_by_pairs(linkage, tree, tolerance, v):

@@ -16,6 +16,8 @@ from typing import Any
 import numba
 from numba.extending import overload
 
+from evertree.kernels.notice import tell_when_compiled
+
 #: Freedoms that let the compiler sum with vector instructions. NaN and infinity keep their meaning.
 REASSOCIATE = frozenset({"reassoc", "contract", "nsz"})
 
@@ -33,8 +35,11 @@ def _hash_of_sources() -> str:
 
 _SOURCES = _hash_of_sources()
 
-#: Options of what only kernels call. Python could not call it: what unpacks a tree for that takes long to compile.
-_FOR_KERNELS = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+#: Options of what Python calls, and C never does: what unpacks a tree for a caller takes long to compile.
+_FOR_PYTHON = {"_nrt": False, "no_cfunc_wrapper": True}
+
+#: Options of what only kernels call.
+_FOR_KERNELS = {**_FOR_PYTHON, "no_cpython_wrapper": True}
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -48,6 +53,14 @@ def kernel(function: Callable[..., Any]) -> Any:
     return _compiled(function, nogil=False)
 
 
+def long_kernel(function: Callable[..., Any]) -> Any:
+    """As `kernel`, for one that takes long to compile, and tells whoever waits for it."""
+    compiled = kernel(function)
+    if not numba.config.DISABLE_JIT:
+        tell_when_compiled(compiled)
+    return compiled
+
+
 def free_kernel(function: Callable[..., Any]) -> Any:
     """As `kernel`, but other threads run meanwhile. It may change only what none of them looks at."""
     return _compiled(function, nogil=True)
@@ -57,13 +70,13 @@ def _compiled(function: Callable[..., Any], nogil: bool) -> Any:
     if numba.config.DISABLE_JIT:
         return function
     try:
-        compiled = numba.njit(cache=True, nogil=nogil, _nrt=False)(function)
+        compiled = numba.njit(cache=True, nogil=nogil, **_FOR_PYTHON)(function)
         cache_file = compiled._cache._cache_file
         cache_file._source_stamp  # noqa: B018  to know that this Numba has it
         cache_file._source_stamp = _SOURCES
         cache_file._load_index = _or_nothing(cache_file._load_index)
     except (RuntimeError, AttributeError):  # nowhere to keep it, or no way to stamp it: compile in every process
-        return numba.njit(nogil=nogil, _nrt=False)(function)
+        return numba.njit(nogil=nogil, **_FOR_PYTHON)(function)
     return compiled
 
 
@@ -84,14 +97,19 @@ def step(function: Callable[..., Any]) -> Any:
     return numba.njit(**_FOR_KERNELS)(function)
 
 
+def short_step(function: Callable[..., Any]) -> Any:
+    """As `step`, for one that is short and stands in many places: they share its compilation, and none has a call."""
+    return numba.njit(forceinline=True, **_FOR_KERNELS)(function)
+
+
 def inline(function: Callable[..., Any]) -> Any:
-    """Compile a step of a kernel, into each kernel that uses it."""
+    """Compile a step of a kernel, into each kernel that uses it: each time anew, so let it be short, or used once."""
     return numba.njit(_nrt=False, inline="always")(function)
 
 
 def inline_sum(function: Callable[..., Any]) -> Any:
-    """As `inline`, for a step that sums over the columns of the data: the order of the sum is free."""
-    return numba.njit(_nrt=False, forceinline=True, fastmath=set(REASSOCIATE))(function)
+    """As `short_step`, for one that sums over the columns of the data: the order of the sum is free."""
+    return numba.njit(forceinline=True, fastmath=set(REASSOCIATE), **_FOR_KERNELS)(function)
 
 
 def choose(by: str, table: Mapping[Any, Callable[..., Any]], inlined: bool = True) -> Any:
@@ -106,14 +124,17 @@ def choose(by: str, table: Mapping[Any, Callable[..., Any]], inlined: bool = Tru
     def chosen(*args: Any) -> Any:
         return table[type(args[position])](*args)
 
-    def register(kind: type, is_inlined: bool) -> None:
+    def register(kinds: set[Any], is_inlined: bool) -> None:
         def typed(*args: Any) -> Any:
-            return plain[kind] if args[position].instance_class is kind else None
+            kind = args[position].instance_class
+            return plain[kind] if kind in kinds else None
 
         typed.__signature__ = signature  # type: ignore[attr-defined]
         overload(chosen, jit_options={**_FOR_KERNELS, "forceinline": is_inlined})(typed)
 
     chosen.__signature__ = signature  # type: ignore[attr-defined]
-    for kind, function in table.items():
-        register(kind, inlined and plain[kind] is function)
+    inlined_ones = {kind for kind, function in table.items() if inlined and plain[kind] is function}
+    for kinds in (inlined_ones, set(table) - inlined_ones):
+        if kinds:
+            register(kinds, kinds is inlined_ones)
     return chosen

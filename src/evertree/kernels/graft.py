@@ -15,7 +15,7 @@ from evertree.kernels.neighbours import begin_search
 from evertree.kernels.pair_path import cut_off, hang_on
 from evertree.kernels.pair_point import measure_union
 from evertree.kernels.search_pairs import measure_cluster
-from evertree.kernels.topology import attach, detach, sibling
+from evertree.kernels.topology import attach, children, detach, sibling
 from evertree.kernels.worklist import push, refresh, refresh_up
 
 
@@ -53,7 +53,8 @@ def _graft_means(linkage, tree, work, x, target, top):
     if is_parent:
         refresh(linkage, tree, work, top)
     else:
-        tree.height[top] = linkage_value(linkage, tree, tree.left[top], tree.right[top])
+        a, b = children(tree, top)
+        tree.height[top] = linkage_value(linkage, tree, a, b)
         push(work, top)
         push(work, sibling(tree, top))
     push(work, tree.parent[top])

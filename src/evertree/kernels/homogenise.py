@@ -15,7 +15,7 @@ from evertree.columns import (
     STABLE_FROM_BELOW,
 )
 from evertree.kernels.check import find_near, is_inverted, update_after_move
-from evertree.kernels.compile import choose, inline, kernel
+from evertree.kernels.compile import choose, inline, long_kernel
 from evertree.kernels.linkage_values import linkage_value
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.topology import sibling, swap_with_uncle
@@ -94,7 +94,7 @@ def note_empty(work):
     work.state[MOVES_BEFORE] = work.state[MOVES]
 
 
-@kernel
+@long_kernel
 def homogenise(tree, work, linkage, max_checks, max_moves):
     """Refine until the worklist is empty, or a limit is reached.
 

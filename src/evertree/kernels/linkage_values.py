@@ -8,6 +8,7 @@ from __future__ import annotations
 from evertree.columns import NULL
 from evertree.kernels.compile import choose, inline
 from evertree.kernels.statistics import sq_dist, sq_dist_error
+from evertree.kernels.topology import children
 from evertree.linkages import Average, Ward
 
 
@@ -99,7 +100,7 @@ def nearer_child(linkage, tree, tolerance, v, c):
     NULL if its children a and b are as close to each other as either is to `c`; otherwise the one that is closer to
     `c`, a tie going to the smaller birth. O(m); reads rows `v`, a, b and `c` only.
     """
-    a, b = tree.left[v], tree.right[v]
+    a, b = children(tree, v)
     z_ab = tree.height[v]
     z_ac = linkage_value(linkage, tree, a, c)
     z_bc = linkage_value(linkage, tree, b, c)

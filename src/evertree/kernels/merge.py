@@ -7,7 +7,7 @@ import numpy as np
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.linkage_values import linkage_value, value_of_sq
 from evertree.kernels.statistics import merge_means
-from evertree.kernels.topology import is_leaf
+from evertree.kernels.topology import children, is_leaf
 
 #: More than rounding can take from a radius.
 ROUNDED_UP = 1.0 + 1e-12
@@ -16,7 +16,7 @@ ROUNDED_UP = 1.0 + 1e-12
 @inline
 def merge_children(linkage, tree, u):
     """Compute row `u` of size, mean, variance, height, radius and birth from the children of `u`. O(m)."""
-    a, b = tree.left[u], tree.right[u]
+    a, b = children(tree, u)
     if tree.size[a] < tree.size[b]:  # from the heavier one it is a small step to the mean of both: the more exact way
         a, b = b, a
     size = tree.size[a] + tree.size[b]
@@ -36,7 +36,8 @@ def merge_after_move(linkage, tree, v):
     """After a move, `v` is a new union, and its parent the same one of other parts: only its height changes. O(m)."""
     merge_children(linkage, tree, v)
     g = tree.parent[v]
-    tree.height[g] = linkage_value(linkage, tree, tree.left[g], tree.right[g])
+    a, b = children(tree, g)
+    tree.height[g] = linkage_value(linkage, tree, a, b)
 
 
 @kernel

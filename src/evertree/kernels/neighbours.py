@@ -18,13 +18,13 @@ from evertree.columns import (
     MeanTree,
     PairTree,
 )
-from evertree.kernels.compile import choose, inline, kernel, step
+from evertree.kernels.compile import choose, inline, kernel, short_step, step
 from evertree.kernels.pairs import dissimilarity
 from evertree.kernels.statistics import sq_dist
 from evertree.kernels.topology import hangs
 
 
-@inline
+@short_step
 def note_in(near, near_value, row, j, value):
     """Put leaf `j` on the list in a row if it is nearer than the last there. O(N_NEAR)."""
     k = near.shape[1] - 1

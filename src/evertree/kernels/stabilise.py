@@ -32,7 +32,7 @@ from evertree.columns import (
     PairTree,
 )
 from evertree.kernels.check import is_blocking
-from evertree.kernels.compile import choose, inline, kernel
+from evertree.kernels.compile import choose, inline, kernel, long_kernel
 from evertree.kernels.graft import meeting_node, resolve
 from evertree.kernels.homogenise import homogenise
 from evertree.kernels.insert import hang
@@ -148,7 +148,7 @@ def note_stable(tree, work):
     work.state[GOAL] = STABLE
 
 
-@kernel
+@long_kernel
 def stabilise(tree, work, search, linkage, max_steps, max_moves):
     """Refine until no check is pending and no node is due for a search, or a limit is reached.
 

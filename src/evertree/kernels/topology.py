@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from evertree.columns import FREE, FREE_INNER, FREE_LEAF, INNER_TOP, LEAF_TOP, NULL, ROOT
 from evertree.kernels.compile import inline, kernel
 
@@ -19,6 +21,12 @@ def sibling(tree, u):
     if p == NULL:
         return NULL
     return tree.right[p] if tree.left[p] == u else tree.left[p]
+
+
+@inline
+def children(tree, u):
+    """The children of an inner node, in the type of the nodes that steps take: for another they are compiled again."""
+    return np.int64(tree.left[u]), np.int64(tree.right[u])
 
 
 @inline

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import DUE, NULL, PENDING, QUEUED
-from evertree.kernels.compile import inline, kernel, step
+from evertree.kernels.compile import inline, kernel, short_step, step
 from evertree.kernels.merge import merge_children
 from evertree.kernels.topology import is_leaf, sibling
 
@@ -25,7 +25,7 @@ def clear_due(work, u):
     work.state[DUE] -= 1
 
 
-@inline
+@short_step
 def push(work, u):
     """Note that the check at `u` may have changed, and a blocking pair with it may have arisen. O(1).
 
@@ -45,7 +45,7 @@ def pop(work):
     work.state[PENDING] -= 1
     u = work.stack[work.state[PENDING]]
     work.mark[u] &= 255 - QUEUED
-    return u
+    return np.int64(u)
 
 
 @inline

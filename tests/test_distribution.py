@@ -1,0 +1,41 @@
+"""The wheel and the sdist: what is in them. ``make dist-check`` installs and uses them, too."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from distribution import USES, complaints_of_sdist, complaints_of_wheel
+
+PROJECT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A wheel and an sdist, by the backend that is named in pyproject.toml."""
+    pytest.importorskip("hatchling", reason="it builds the wheel")
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
+    subprocess.run(command, cwd=PROJECT, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.process
+def test_the_wheel_is_complete(built):
+    (wheel,) = built.glob("*.whl")
+    assert complaints_of_wheel(wheel) == []
+
+
+@pytest.mark.process
+def test_the_sdist_is_complete(built):
+    (sdist,) = built.glob("*.tar.gz")
+    assert complaints_of_sdist(sdist) == []
+
+
+def test_each_extra_is_used_by_the_check():
+    extras = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert sorted(USES) == sorted(extras)
