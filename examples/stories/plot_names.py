@@ -3,8 +3,8 @@ One customer, four spellings
 ============================
 
 Clara looks after the customers of a shop, in a table of a database. People register by telephone, at the counter and on
-their phones, so Katharina Schneider is also Katharina Schnieder and Katarina Schneider, gets three letters for Christmas
-and no discount. Once a year somebody goes through the list by hand.
+their phones, so Katharina Schneider is also Katharina Schnieder and Katarina Schneider, gets three letters for
+Christmas and no discount. Once a year somebody goes through the list by hand.
 
 She needs a column that says who is the same person, and that is right tomorrow, too, when new rows have come in.
 """
@@ -12,9 +12,9 @@ She needs a column that says who is the same person, and that is right tomorrow,
 # %%
 # The table
 # ---------
-# Two hundred people, made up here. Some of them register again, each time with another typing error: a letter is left out,
-# doubled or changed, or two letters change places. Three hundred rows are in the table when the story begins, and fifty come
-# later.
+# Two hundred people, made up here. Some of them register again, each time with another typing error: a letter is left
+# out, doubled or changed, or two letters change places. Three hundred rows are in the table when the story begins, and
+# fifty come later.
 
 import sqlite3
 import tempfile
@@ -26,10 +26,14 @@ import numpy as np
 
 import evertree as et
 
-FIRST = "Katharina Maria Anna Elisabeth Johanna Susanne Barbara Veronika Theresa Magdalena Franziska Cornelia".split()
-FIRST += "Michael Thomas Andreas Jonas Stefan Christian Alexander Wolfgang Sebastian Benjamin Matthias Florian".split()
-LAST = "Schneider Zimmermann Hoffmann Lehmann Kaufmann Baumgartner Steinbach Rosenberg Lindner Krawczyk Petrovic".split()
-LAST += "Fernandez Johansson Papadopoulos Yilmaz Nowakowski Moretti Dubois Kowalski Andersen Brennan Takahashi".split()
+FIRST = """
+    Katharina Maria Anna Elisabeth Johanna Susanne Barbara Veronika Theresa Magdalena Franziska Cornelia Michael Thomas
+    Andreas Jonas Stefan Christian Alexander Wolfgang Sebastian Benjamin Matthias Florian
+"""
+LAST = """
+    Schneider Zimmermann Hoffmann Lehmann Kaufmann Baumgartner Steinbach Rosenberg Lindner Krawczyk Petrovic Fernandez
+    Johansson Papadopoulos Yilmaz Nowakowski Moretti Dubois Kowalski Andersen Brennan Takahashi
+"""
 
 
 def misspelt(word, rng):
@@ -46,8 +50,8 @@ def misspelt(word, rng):
 def registrations(n_people=200, n_again=150, seed=0):
     """Rows of first name, last name, and the number of the person, which Clara does not know."""
     rng = np.random.default_rng(seed)
-    chosen = rng.permutation(len(FIRST) * len(LAST))[:n_people]
-    rows = [(FIRST[i % len(FIRST)], LAST[i // len(FIRST)], person) for person, i in enumerate(chosen)]
+    names = rng.permutation([(first, last) for first in FIRST.split() for last in LAST.split()])[:n_people].tolist()
+    rows = [(first, last, person) for person, (first, last) in enumerate(names)]
     for person in rng.integers(n_people, size=n_again):
         words = list(rows[person][:2])
         wrong = rng.integers(2)
@@ -83,8 +87,10 @@ def differing(a, b):
 
 
 # %%
-# `evertree.follow` reads the table, clusters its rows, and writes a table beside it: for each row the number of its group.
-# Complete linkage cut at a height of 2 means that no two rows of a group are more than two typing errors apart.
+# `evertree.follow` reads the table, makes a tree in which rows that are alike are close together, cuts it into groups,
+# and writes them into a table beside the first: for each row the number of its group. With *complete linkage*, two
+# branches join at the height of the two rows in them that differ most. So a cut at a height of 2 means that no two rows
+# of a group are more than two typing errors apart.
 
 ADD = "INSERT INTO customers (first, last) VALUES (?, ?)"
 
@@ -120,8 +126,8 @@ for customer, names in db.execute(OFTEN):
     print(f"{customer}: {names}")
 
 # %%
-# Fifty rows come in, ten a day. A poll finds what is new and puts each row into its group, or into a group of its own. (She
-# polls by hand here; ``follower.run()`` does it for ever.)
+# Fifty rows come in, ten a day. A poll finds what is new and puts each row into its group, or into a group of its own.
+# (She polls by hand here; ``follower.run()`` does it for ever.)
 
 
 def assignments(db):
@@ -180,8 +186,10 @@ def draw_groups(db, n_groups=7):
     h.insert(list(zip(first, last, strict=True)), keys=keys)
     h.refine()
     names = {key: f"{a} {b}{' (new)' if key > 300 else ''}" for key, a, b in zip(keys, first, last, strict=True)}
-    fig, ax = plt.subplots(figsize=(8, 0.2 * len(keys)), layout="constrained")
-    h.plot(np.unique(groups, return_inverse=True)[1], orientation="left", leaf_labels=names, ax=ax, ylabel="typing errors")
+    _, ax = plt.subplots(figsize=(8, 0.2 * len(keys)), layout="constrained")
+    h.plot(
+        np.unique(groups, return_inverse=True)[1], orientation="left", leaf_labels=names, ax=ax, ylabel="typing errors"
+    )
     ax.axvline(2.5, color="black", linewidth=0.8, linestyle="--")
     ax.set_xticks([0, 2, 5, 10, 15])
 
@@ -204,11 +212,11 @@ folder.cleanup()
 # %%
 # What to know
 # ------------
-# - A function of two objects is called n² / 2 times, and as many numbers are kept. That is good for some thousand rows. For more,
-#   let numbers speak: count the pairs of letters of each name in a vector, keep it in a column, and follow that with
-#   ``vector=`` and ``metric="cosine"``. A row then costs microseconds, and a million rows are no problem.
-# - Two typing errors also lead from Johanna to Johannes. If both have the same last name, they are one customer here. Add what
-#   tells them apart: a date of birth is one more column, and one more term in ``differing``.
+# - A function of two objects is called n² / 2 times, and as many numbers are kept. That is good for some thousand rows.
+#   For more, let numbers speak: count the pairs of letters of each name in a vector, keep it in a column, and follow
+#   that with ``vector=`` and ``metric="cosine"``. A row then costs microseconds, and a million rows are no problem.
+# - Two typing errors also lead from Johanna to Johannes. If both have the same last name, they are one customer here.
+#   Add what tells them apart: a date of birth is one more column, and one more term in ``differing``.
 # - Rows that are corrected or deleted are followed, too: a row whose name is corrected moves to its new group.
 # - What became of groups is written to a third table, ``evertree_customers_events``.
 #

@@ -4,8 +4,8 @@ Topics of the news, with numbers that stay
 
 Nora writes a morning report: what are the newspapers about, and what is new? Each article reaches her as an
 *embedding*, a row of numbers that a language model makes of a text. Texts about the same thing point in the same
-direction. Every morning she clusters the articles of the last ten days, and every morning the clusters are numbered anew.
-The flood that was topic 3 yesterday is topic 5 today, and nobody can compare two reports.
+direction. Every morning she clusters the articles of the last ten days, and every morning the clusters are numbered
+anew. The flood that was topic 3 yesterday is topic 5 today, and nobody can compare two reports.
 
 She needs topics that keep their numbers while articles come and go, and a word when a topic is new, splits or ends.
 """
@@ -13,9 +13,9 @@ She needs topics that keep their numbers while articles come and go, and a word 
 # %%
 # The articles
 # ------------
-# Her archive cannot be shown here, so a month of news is simulated. A topic is a direction in a space of 64 dimensions, and
-# an article is that direction with noise. The flood comes on day 10 and is soon forgotten. From day 14 on, what is written
-# about energy parts in two: gas and nuclear power. One article in ten is about something else.
+# Her archive cannot be shown here, so a month of news is simulated. A topic is a direction in a space of 64 dimensions,
+# and an article is that direction with noise. The flood comes on day 10 and is soon forgotten. From day 14 on, what is
+# written about energy parts in two: gas and nuclear power. One article in ten is about something else.
 
 import time
 
@@ -23,7 +23,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import evertree as et
-from evertree.plotting.dendrogram import PALETTE
 
 N_DAYS, FLOOD, PARTING = 30, 10, 14
 
@@ -61,14 +60,15 @@ def news(seed=0, n_columns=64, a_day=60):
 # %%
 # What she types
 # --------------
-# The tree compares articles by *cosine distance*: 0 for the same direction, 1 for directions that have nothing to do with
-# each other. It keeps the articles of ten days. Clusters are cut off at a distance of 0.6, and fewer than 12 articles are no
-# topic. A day is three lines: insert, refine, and a partition that *follows* the one of the day before, which is what keeps
-# the numbers.
+# evertree keeps a tree of the articles, in which those that are alike are close together. They are compared by *cosine
+# distance*: 0 for the same direction, 1 for directions that have nothing to do with each other. Articles stay for ten
+# days. Cut through the tree at a distance of 0.6, and each branch that comes off is a topic, if it has at least 12
+# articles. A day is three lines: insert the new articles, refine the tree, and make a *partition* into topics that
+# follows the one of the day before, which is what keeps the numbers.
 
 
 def follow_topics(days):
-    """The partition of each day, what has changed since the day before, and the seconds that each day took."""
+    """The partition of each day, what has changed since the day before, and the seconds that it took."""
     h = et.Hierarchy(linkage="average", metric="cosine")
     h.keep(max_age=9, time=0)
     partitions, changes, seconds = [et.Partition.of([], [])], [], []
@@ -100,40 +100,39 @@ for day, table in enumerate(changes, start=1):
             print(f"day {day}: topic {row.id} has ended")
 
 # %%
-# She reads an article or two of each topic, and gives it a name. As numbers stay, she does that once. (Here, the simulation
-# knows what an article is about.)
-
-about = np.concatenate([names for _, names in days])
+# She reads an article or two of each topic, and gives it a name. As numbers stay, she does that once. (Here, the
+# simulation knows what an article is about.)
 
 
-def name_of(topic, partitions):
+def name_of(topic, partitions, days):
     """What most articles of a topic are about, on the day on which it has most."""
+    about = np.concatenate([names for _, names in days])  # the key of an article is its place
     largest = max(partitions, key=lambda partition: partition.sizes().get(topic, 0))
     names, counts = np.unique(about[largest.members(topic)], return_counts=True)
     return names[counts.argmax()]
 
 
 # %%
-# Each band is a topic, as wide as it has articles on that day. When a topic splits, what leaves it flows over into a band of
-# its own.
+# Each band is a topic, as wide as it has articles on that day. When a topic splits, what leaves it flows over into a
+# band of its own.
 
 
-def draw_flow(ax, partitions, changes):
+def draw_flow(partitions, changes, names):
     """Topics as bands, and what flows from one to another when it splits."""
-    topics = sorted({topic for partition in partitions for topic in partition.ids})
+    _, ax = plt.subplots(figsize=(9, 5), layout="constrained")
     parents = {row.others[0]: row.id for table in changes for row in table[table.event == "split"].itertuples()}
-    topics.sort(key=lambda topic: (parents.get(topic, topic), topic))  # a part comes next to what it was part of
+    topics = sorted(names, key=lambda topic: (parents.get(topic, topic), topic))  # a part comes next to the whole
     days = np.arange(1, len(partitions) + 1)
     half = {topic: np.array([p.sizes().get(topic, 0) for p in partitions]) / 2 for topic in topics}
     widest = np.array([half[topic].max() for topic in topics])
     middle = dict(zip(topics, widest - 2 * np.cumsum(widest) - 30 * np.arange(len(topics)), strict=True))
-    color = dict(zip(topics, PALETTE, strict=False))
+    color = {topic: f"C{rank}" for rank, topic in enumerate(topics)}
     for topic in topics:
         alive = half[topic] > 0
         low, high = middle[topic] - half[topic], middle[topic] + half[topic]
         ax.fill_between(days, low, high, where=alive, color=color[topic], linewidth=0)
-        text = f"{topic}: {name_of(topic, partitions)}"
-        ax.text(days[alive][-1] + 0.4, middle[topic], text, va="center", color=color[topic], weight="bold")
+        place = days[alive][-1] + 0.4, middle[topic]
+        ax.text(*place, f"{topic}: {names[topic]}", va="center", color=color[topic], weight="bold")
     bend = (1 - np.cos(np.linspace(0, np.pi, 50))) / 2
     for day, table in enumerate(changes, start=1):
         for row in table[table.event == "split"].itertuples():
@@ -142,10 +141,34 @@ def draw_flow(ax, partitions, changes):
             end = middle[part] + half[part][day - 1] * np.array([-1, 1])
             low, high = start[:, None] + (end - start)[:, None] * bend
             ax.fill_between(np.linspace(day - 1, day, 50), low, high, color=color[part], linewidth=0)
-    ax.set(xlabel="day", xlim=(1, len(partitions)), yticks=[], title="Topics of the last ten days, by number of articles")
+    ax.set(xlabel="day", xlim=(1, len(partitions)), yticks=[])
+    ax.set_title("Topics of the last ten days, by number of articles")
     ax.spines[["left", "top", "right"]].set_visible(False)
 
 
-fig, ax = plt.subplots(figsize=(9, 5), layout="constrained")
-draw_flow(ax, partitions, changes)
+topics = {topic for partition in partitions for topic in partition.ids}
+draw_flow(partitions, changes, {topic: name_of(topic, partitions, days) for topic in topics})
 plt.show()
+
+# %%
+# Topic 4, the flood, comes and goes. Topic 0 was energy; when nuclear power parts from it, the larger part keeps the
+# number, and the other one gets a new one. In the thirty days, every article has been replaced two times, and no topic
+# has changed its number.
+#
+# What it costs
+# -------------
+# A day, with articles coming and going, the tree refined to the end, and the topics compared with yesterday's:
+
+print(f"{1000 * np.median(seconds):.0f} milliseconds, with {len(partitions[-1].keys)} articles in the tree")
+
+# %%
+# What to know
+# ------------
+# - What counts as one topic is her choice: the distance of 0.6, and the 12 articles. Other language models need another
+#   distance. ``h.plot()`` shows the tree, and ``h.cuts`` tries several distances at once.
+# - A number that is gone is not used again. If a topic is forgotten and comes back a month later, it is a new one.
+# - Articles in no topic have the label -1.
+# - The partition of yesterday has to be there today. In another process it can be made again from its keys and labels,
+#   by ``et.Partition.of``. A followed table keeps the numbers by itself: see :doc:`/databases`.
+#
+# :doc:`/guide` has more on partitions, and :doc:`/streams` on trees that keep what came last.
