@@ -183,7 +183,7 @@ def test_tables_of_contents_name_pages_that_exist():
     assert toctree_entries() - pages == generated
 
 
-@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("plot_*.py")), ids=lambda script: script.name)
+@pytest.mark.parametrize("script", sorted(EXAMPLES.rglob("plot_*.py")), ids=lambda script: script.name)
 def test_gallery_scripts_have_a_title_and_a_picture(script):
     """`make docs` runs them; here they are only read."""
     text = script.read_text(encoding="utf-8")
