@@ -67,6 +67,10 @@ class Edit(NamedTuple):
         """Make it."""
         return getattr(tree, self.verb)(**self.given)
 
+    def __str__(self) -> str:
+        given = {name: f"{len(x):,}" if hasattr(x, "__len__") else x for name, x in self.given.items()}
+        return f"  {self.verb}({', '.join(f'{name}={value}' for name, value in given.items())})"
+
 
 class Model:
     """What must be in a tree: points by key, the oldest first. It has the verbs of a hierarchy, and no tree."""
@@ -149,6 +153,7 @@ class World:
             et.open(self._path, linkage, metric) if plan.is_durable else et.Hierarchy(linkage, metric)
         )
         self.n_steps = self.n_kills = 0
+        self.last_edits: list[Edit] = []
         self._partition: et.Partition | None = None
         lives: list[tuple[Callable[[], object], float]] = [(self._edit, 20), (self._read, 2), (self._copy, 0.5)]
         lives += [(self._reopen, 0.5), (self._be_killed, 0.5)] if plan.is_durable else [(self._save, 0.5)]
@@ -164,7 +169,11 @@ class World:
         assert len(self.h) == len(self.model), f"{len(self.h)} points, and {len(self.model)} in the model"
 
     def check(self) -> None:
-        """Check everything: the tree by its own account, what is in it, and what it says."""
+        """Check everything: the tree by its own account, what is in it, and what it says.
+
+        After an edit, because a refinement that was stopped may leave a tree that is not monotone.
+        """
+        self._make(self._insertion(1))
         h, model = self.h, self.model
         h.validate()
         assert h.is_monotone()
@@ -196,7 +205,10 @@ class World:
             assert np.array_equal(weights, np.array(list(self.model.weight.values()))), "the weights are others"
 
     def _edit(self) -> None:
-        edit = self.drawn()
+        self._make(self.drawn())
+
+    def _make(self, edit: Edit) -> None:
+        self.last_edits = [*self.last_edits[-4:], edit]
         found, expected = edit.make(self.h), edit.make(self.model)
         assert expected is None or found == expected, f"{edit.verb} gave {found}, and not {expected}"
 
@@ -398,7 +410,8 @@ def soak(plans: tuple[Plan, ...], seconds: float, every: float, seed: int) -> No
                 world.check()
                 world.close()
         except BaseException:
-            print(f"in {world.plan.name!r}, after {world.n_steps} steps, with --seed {seed}", file=sys.stderr)
+            print(f"in {world.plan.name!r}, after {world.n_steps} steps, with --seed {seed}:", file=sys.stderr)
+            print(*map(str, world.last_edits), sep="\n", file=sys.stderr)
             raise
     print(_line(time.monotonic() - began, worlds))
     print(f"{sum(world.n_steps for world in worlds):,} steps, {sum(world.n_kills for world in worlds)} kills, all well")
@@ -417,8 +430,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of all that happens")
     parser.add_argument("--shrink", type=int, default=1, help="trees of so many times fewer points")
     parser.add_argument("--every", type=float, default=60.0, help="seconds between two full checks")
+    parser.add_argument("--only", choices=[plan.name for plan in PLANS], help="one of the trees")
     options = parser.parse_args()
-    plans = tuple(plan._replace(size=max(plan.size // options.shrink, 20)) for plan in PLANS)
+    chosen = [plan for plan in PLANS if options.only in (None, plan.name)]
+    plans = tuple(plan._replace(size=max(plan.size // options.shrink, 20)) for plan in chosen)
     soak(plans, 60 * options.minutes, options.every, options.seed)
 
 
