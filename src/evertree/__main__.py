@@ -16,6 +16,7 @@ def main() -> None:
         _replace_closed_streams()
         _run()
     except KeyboardInterrupt:  # while modules are imported; later on, commands see to it
+        print("evertree: interrupted", file=sys.stderr)
         sys.exit(_INTERRUPTED)
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and other threads may come at any moment: an edit happens wholly or not at all, and one at a time."""
+"""Ctrl-C and other threads may come at any moment: an edit happens wholly or not at all, and what is read is whole."""
 
 from __future__ import annotations
 
@@ -32,15 +32,58 @@ def one_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatena
 
 
 def one_edit_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
-    """The same, for verbs that change a hierarchy: they are refused to a callback while several threads refine it."""
+    """The same, for verbs that change a hierarchy: they take turns with those who read it.
+
+    They are refused to whoever is reading it, such as a metric, and to a callback while several threads refine it.
+    """
 
     @functools.wraps(verb)
     def waiting(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        self._refuse_while_read()
         with self._lock:
             self._refuse_while_threads_refine()
+            self._turns.let_in()
             return verb(self, *args, **kwargs)
 
     return waiting
+
+
+def of_one_moment(question: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
+    """Let a question about an object that has `Turns` be answered while nothing changes."""
+
+    @functools.wraps(question)
+    def asking(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        turns = self._turns
+        if turns.is_mine:
+            return question(self, *args, **kwargs)
+        with turns.gate, turns.door:
+            return question(self, *args, **kwargs)
+
+    return asking
+
+
+class Turns:
+    """Lets others look at what one changes: each look is of one moment, and nobody waits for ever.
+
+    Whoever looks, and whoever changes something, is alone behind the door. Who wants to look waits for it in the gate,
+    and who changes something again and again has to pass the gate each time: so he does not always come first. Locks
+    are taken by ``with`` alone, so that Ctrl-C never leaves one behind.
+    """
+
+    def __init__(self) -> None:
+        self.gate = threading.Lock()
+        self.door = threading.RLock()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this thread is behind the door."""
+        return self.door._is_owned()  # type: ignore[attr-defined]
+
+    def let_in(self) -> None:
+        """Let someone who waits look first."""
+        if not self.is_mine:
+            with self.gate:
+                pass
 
 
 class Uninterrupted:

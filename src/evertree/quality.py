@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.atomic import of_one_moment
 from evertree.errors import DimensionError, EmptyHierarchyError
 from evertree.hierarchy import Hierarchy
 from evertree.tree import LiveTree, views
 
 __all__ = ["cophenetic_correlation", "dendrogram_purity", "total_linkage", "tree_value"]
+
+_R = TypeVar("_R")
 
 
 def cophenetic_correlation(h: Hierarchy, diagonal: bool = False, monotone: bool = True) -> float:
@@ -39,10 +43,9 @@ def cophenetic_correlation(h: Hierarchy, diagonal: bool = False, monotone: bool 
     >>> round(et.quality.cophenetic_correlation(h, diagonal=True), 3)
     0.867
     """
-    live, leaves = _parts(h)
-    n = leaves.size
-    d = live.dissimilarities(leaves)
-    u = h.cophenetic(monotone)
+    n, d, u = _measured(
+        h, lambda live, leaves: (leaves.size, live.dissimilarities(leaves), views.cophenetic(live, leaves, monotone))
+    )
     # Each pair counts twice and each point once with zeros: n² terms.
     weight, n_terms = (2.0, float(n * n)) if diagonal else (1.0, float(d.size))
     if n_terms == 0:
@@ -86,12 +89,15 @@ def dendrogram_purity(h: Hierarchy, labels: Any) -> float:
     >>> et.quality.dendrogram_purity(h, ["a", "b", "a", "b"])
     0.5
     """
-    live, leaves = _parts(h)
     classes: NDArray[Any] = np.asarray(labels)
-    if classes.shape != (leaves.size,):
-        raise DimensionError(f"labels must have shape ({leaves.size},), one for each key; it has {classes.shape}")
     number: dict[Any, int] = {}
-    return views.purity(live, leaves, np.array([number.setdefault(c, len(number)) for c in classes.tolist()]))
+
+    def purity(live: LiveTree, leaves: NDArray[np.int32]) -> float:
+        if classes.shape != (leaves.size,):
+            raise DimensionError(f"labels must have shape ({leaves.size},), one for each key; it has {classes.shape}")
+        return views.purity(live, leaves, np.array([number.setdefault(c, len(number)) for c in classes.tolist()]))
+
+    return _measured(h, purity)
 
 
 def tree_value(h: Hierarchy) -> float:
@@ -109,8 +115,7 @@ def tree_value(h: Hierarchy) -> float:
     >>> et.quality.tree_value(h)  # 1 · 2 + (9 + 4) · 3
     41.0
     """
-    live, _ = _parts(h)
-    return live.tree_value()
+    return _measured(h, lambda live, _: live.tree_value())
 
 
 def total_linkage(h: Hierarchy) -> float:
@@ -125,12 +130,12 @@ def total_linkage(h: Hierarchy) -> float:
     >>> round(et.quality.total_linkage(h), 9)  # 4 + 1 + 9
     14.0
     """
-    live, _ = _parts(h)
-    return float(live.scheme.zeta(live.linkage_values(live.nodes()).sum()))
+    return _measured(h, lambda live, _: float(live.scheme.zeta(live.linkage_values(live.nodes()).sum())))
 
 
-def _parts(h: Hierarchy) -> tuple[LiveTree, NDArray[np.int32]]:
-    """The tree of a hierarchy and its leaves in the order of the keys."""
+@of_one_moment
+def _measured(h: Hierarchy, measure: Callable[[LiveTree, NDArray[np.int32]], _R]) -> _R:
+    """What a function finds of the tree of a hierarchy and its leaves in the order of the keys."""
     if len(h) == 0:
         raise EmptyHierarchyError("a measure needs at least one point, and the hierarchy is empty: insert points first")
-    return h._live, h._keys.leaves()
+    return measure(h._live, h._keys.leaves())

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.atomic import Turns
 from evertree.columns import UNLIMITED
 from evertree.tree import LiveTree
 from evertree.tree.by_means import REORDER_SHARE, MeanLiveTree
@@ -107,13 +108,16 @@ class _Rate:
 class _Steps:
     """Refinement by one thread, in short calls of a kernel."""
 
-    def __init__(self, live: LiveTree, to_stable: bool) -> None:
+    def __init__(self, live: LiveTree, to_stable: bool, turns: Turns) -> None:
+        self._turns = turns
         self._step = live.stabilise if to_stable else live.homogenise
         self._n_steps = 1 if to_stable else 256  # it adapts to the speed of the machine and the number of columns
 
     def take(self, began: float, moves_left: int, _deadline: float, _look: Callable[..., object]) -> float:
         """Refine for a moment from `began` on, by at most so many moves; return when it ended."""
-        self._step(self._n_steps, moves_left)
+        self._turns.let_in()
+        with self._turns.door:
+            self._step(self._n_steps, moves_left)
         ended = time.perf_counter()
         seconds = max(ended - began, 1e-7)
         self._n_steps = max(1, min(2 * self._n_steps, int(self._n_steps * _SLICE / seconds)))
@@ -121,19 +125,19 @@ class _Steps:
 
 
 @contextmanager
-def _steps(live: LiveTree, to_stable: bool, max_moves: int | None) -> Iterator[_Steps | Rounds]:
+def _steps(live: LiveTree, to_stable: bool, max_moves: int | None, turns: Turns) -> Iterator[_Steps | Rounds]:
     """Refinement by several threads where they are wanted; a budget of moves is kept by one alone."""
     if isinstance(live, PairLiveTree):
         with live.threads():
-            yield _Steps(live, to_stable)
+            yield _Steps(live, to_stable, turns)
     elif live.aim.n_threads is None or max_moves is not None or live.n_points < FEWEST_POINTS:
-        yield _Steps(live, to_stable)
+        yield _Steps(live, to_stable, turns)
     else:
         assert isinstance(live, MeanLiveTree)
         with Threads(live.aim.n_threads) as threads:
             live.has_threads = True
             try:
-                yield Rounds(live, threads, to_stable)
+                yield Rounds(live, threads, to_stable, turns)
             finally:
                 live.has_threads = False
 
@@ -145,20 +149,23 @@ def run(
     max_moves: int | None,
     progress: Callable[[Report], object] | None,
     reorder: Callable[[float], object],
+    turns: Turns,
 ) -> Report:
     """Refine until the tree is homogeneous, or stable, or a budget is spent.
 
-    Between two calls of the kernel the tree is valid: Ctrl-C and errors of `progress` may come there. `reorder` is
+    Between two calls of the kernel the tree is valid: Ctrl-C and errors of `progress` may come there, and others have
+    their turns to read it. `reorder` is
     called there now and then to number the nodes anew where a share of them is out of order. That takes a second for a
     million points, and is not done where time is short.
     """
     start = last_call = time.perf_counter()
     to_stable = until == "stable"
-    live.move_towards(until)
-    if live.n_pending == 0 and live.n_guarded:
-        live.rebuild()  # the guard stopped an earlier run: try again
-    if to_stable:
-        live.prepare_search()
+    with turns.door:
+        live.move_towards(until)
+        if live.n_pending == 0 and live.n_guarded:
+            live.rebuild()  # the guard stopped an earlier run: try again
+        if to_stable:
+            live.prepare_search()
     if seconds is None or seconds > _SECONDS_TO_REORDER * live.n_points:
         reorder(0.1)
     before = _counts(live)
@@ -198,7 +205,7 @@ def run(
             last_call = now
 
     stopped_by = None
-    with _steps(live, to_stable, max_moves) as steps:
+    with _steps(live, to_stable, max_moves, turns) as steps:
         while stopped_by is None:
             began = time.perf_counter()
             counts = _counts(live)

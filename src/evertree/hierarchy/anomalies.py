@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.atomic import one_at_a_time
+from evertree.atomic import of_one_moment
 from evertree.columns import NULL
 from evertree.hierarchy.locating import HierarchyLocator
 from evertree.inputs import as_choice, as_count
@@ -84,7 +84,7 @@ class Anomaly:
 class HierarchyAnomalies(HierarchyLocator):
     """Scores of points by how far they stand apart."""
 
-    @one_at_a_time
+    @of_one_moment
     def score_samples(self, X: Any = None, measure: str = "jump") -> NDArray[np.float64]:
         """How far points stand apart from the others: the higher, the more anomalous. The tree does not change.
 
@@ -129,7 +129,7 @@ class HierarchyAnomalies(HierarchyLocator):
         """
         return self._scored(X, measure).score
 
-    @one_at_a_time
+    @of_one_moment
     def anomalies(self, X: Any = None, n: int | None = 10, measure: str = "jump") -> list[Anomaly]:
         """The points that stand apart most, the first of them first, each with the reason.
 
@@ -171,6 +171,7 @@ class HierarchyAnomalies(HierarchyLocator):
         incoming = self._compared(X, leaves)
         return score_new(live, leaves, incoming, self._keys.next_births(len(incoming)), measure)
 
+    @of_one_moment
     def _scores_of(self, keys: Sequence[Hashable], measure: str) -> NDArray[np.float64]:
         """The scores of some live points, without those of all others where they are few."""
         return score_live(self._live, self._keys.leaves_of(keys), measure).score

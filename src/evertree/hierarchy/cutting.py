@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.atomic import one_at_a_time
+from evertree.atomic import of_one_moment
 from evertree.errors import ParameterError
 from evertree.extras import require
 from evertree.hierarchy.reader import HierarchyReader
@@ -22,8 +21,7 @@ from evertree.tree import views
 class HierarchyCuts(HierarchyReader):
     """Ways to cut a hierarchy into flat clusters."""
 
-    _lock: threading.RLock
-
+    @of_one_moment
     def cut(
         self, n_clusters: int | None = None, height: float | None = None, min_cluster_size: int | None = None
     ) -> NDArray[np.int64]:
@@ -74,6 +72,7 @@ class HierarchyCuts(HierarchyReader):
         min_size = 1 if min_cluster_size is None else as_count("min_cluster_size", min_cluster_size)
         return views.cut(self._live, self._keys.leaves(), n_clusters, height, min_size)
 
+    @of_one_moment
     def cuts(
         self,
         n_clusters: Iterable[int] = (),
@@ -117,7 +116,7 @@ class HierarchyCuts(HierarchyReader):
             )
         return pandas.DataFrame(columns, index=pandas.Index(self.keys(), name="key", tupleize_cols=False))
 
-    @one_at_a_time
+    @of_one_moment
     def partition(
         self,
         n_clusters: int | None = None,

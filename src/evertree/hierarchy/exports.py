@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-import threading
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evertree import exchange, page, plotting
-from evertree.atomic import one_at_a_time
+from evertree.atomic import of_one_moment
 from evertree.columns import GOAL, HOMOGENEOUS
 from evertree.errors import ParameterError
 from evertree.hierarchy.reader import HierarchyReader
@@ -39,8 +38,6 @@ class HierarchyExports(HierarchyReader):
     heights they have. These numbers last until the next edit or ``refine``.
     """
 
-    _lock: threading.RLock
-
     def to_newick(self, path: str | os.PathLike[str] | None = None, branch_lengths: bool = True) -> str:
         """The tree as Newick text, the format of phylogenetics.
 
@@ -66,7 +63,7 @@ class HierarchyExports(HierarchyReader):
         >>> h.to_newick()
         '(c:4.0,(a:1.0,b:1.0):3.0);'
         """
-        text = exchange.write_newick(self.linkage_matrix(), self.keys(), branch_lengths)
+        text = exchange.write_newick(*self._tree_and_keys(), branch_lengths)
         return _written(text, path)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -90,7 +87,7 @@ class HierarchyExports(HierarchyReader):
         >>> h.to_json()
         '{"height": 1.0, "size": 2, "children": [{"key": "a", "height": 0.0, "size": 1}, {"key": "b", ...}]}'
         """
-        return _written(exchange.to_nested_json(self.linkage_matrix(), self.keys()), path)
+        return _written(exchange.to_nested_json(*self._tree_and_keys()), path)
 
     def to_networkx(self) -> Any:
         """The tree as a graph, with edges from parents to children.
@@ -110,7 +107,7 @@ class HierarchyExports(HierarchyReader):
         >>> graph.nodes[2]["key"], graph.nodes[4]["height"]
         ('c', 4.0)
         """
-        return exchange.to_digraph(self.linkage_matrix(), self.keys())
+        return exchange.to_digraph(*self._tree_and_keys())
 
     def to_frame(self) -> Any:
         """A table with a row for each node.
@@ -128,9 +125,9 @@ class HierarchyExports(HierarchyReader):
         >>> frame["key"].tolist(), frame["height"].tolist()
         (['a', 'b', None], [0.0, 0.0, 1.0])
         """
-        return exchange.to_node_frame(self.linkage_matrix(), self.keys())
+        return exchange.to_node_frame(*self._tree_and_keys())
 
-    @one_at_a_time
+    @of_one_moment
     def to_html(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -186,8 +183,8 @@ class HierarchyExports(HierarchyReader):
         """
         if title is not None and not isinstance(title, str):
             raise ParameterError(f"title must be a text; it is {type(title).__name__}")
-        Z, keys = self.linkage_matrix(), self.keys()
-        labels = None if partition is None else as_labels(self._labels_of(partition), len(keys))
+        Z, keys = self._tree_and_keys()
+        labels = None if partition is None else as_labels(_labels_of(partition, keys), len(keys))
         prototypes = self._prototypes_of_merges(Z, page.nodes_with_prototypes(Z, labels)) if keys else {}
         data = page.PageData(Z, keys, labels, prototypes, columns)
         facts = [self._contents()] if title is None else [self._name(), self._contents()]
@@ -218,8 +215,9 @@ class HierarchyExports(HierarchyReader):
         >>> [text.get_text() for text in ax.get_xticklabels()]
         ['c', 'a', 'b']
         """
-        labels = options.pop("labels", None) if partition is None else self._labels_of(partition)
-        return plotting.plot_dendrogram(self.linkage_matrix(), self.keys(), labels=labels, **options)
+        Z, keys = self._tree_and_keys()
+        labels = options.pop("labels", None) if partition is None else _labels_of(partition, keys)
+        return plotting.plot_dendrogram(Z, keys, labels=labels, **options)
 
     def plot_refinement(self, report: Report, ax: Any = None) -> Any:
         """Draw how the quality of the tree rose, and moves were made, over the time of a refinement.
@@ -270,7 +268,7 @@ class HierarchyExports(HierarchyReader):
         """
         return plotting.animate_refinement(self, path, **options)
 
-    @one_at_a_time
+    @of_one_moment
     def _repr_html_(self) -> str:
         """What a notebook shows: what the tree is, how far it is from its goal, and its top."""
         top = views.find_top(self._live, _N_GLANCE)
@@ -282,13 +280,10 @@ class HierarchyExports(HierarchyReader):
             facts["quality"] = self._quality()
         return page.glance(self._name(), facts, top, texts)
 
-    def _labels_of(self, partition: Partition | Any) -> Any:
-        """The labels of a partition, if it is of the live points; anything else is taken to be labels."""
-        if not isinstance(partition, Partition):
-            return partition
-        if partition.keys != self.keys():
-            raise ParameterError("partition must be of the points that are live now: make it again with partition()")
-        return partition.labels
+    @of_one_moment
+    def _tree_and_keys(self) -> tuple[NDArray[np.float64], list[Hashable]]:
+        """The linkage matrix, and the keys of its leaves."""
+        return self.linkage_matrix(), self.keys()
 
     def _prototypes_of_merges(self, Z: NDArray[np.float64], merges: NDArray[np.intp]) -> dict[int, int]:
         """The leaves that stand for some merges of `Z`, by their numbers there, where that is not slow."""
@@ -320,6 +315,15 @@ class HierarchyExports(HierarchyReader):
             return f"unknown: all {n_nodes:,} nodes are to be looked at, see refine()"
         share = math.floor(1000 * (1 - n_waiting / n_nodes)) / 10
         return f"at least {share:.1f}%: {n_waiting:,} of {n_nodes:,} nodes are to be looked at, see refine()"
+
+
+def _labels_of(partition: Partition | Any, keys: list[Hashable]) -> Any:
+    """The labels of a partition, if it is of the live points; anything else is taken to be labels."""
+    if not isinstance(partition, Partition):
+        return partition
+    if partition.keys != keys:
+        raise ParameterError("partition must be of the points that are live now: make it again with partition()")
+    return partition.labels
 
 
 def _within(costs: NDArray[np.float64], budget: float) -> NDArray[np.bool_]:

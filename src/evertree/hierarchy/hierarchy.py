@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from evertree import refinement, saving
-from evertree.atomic import Uninterrupted, one_at_a_time, one_edit_at_a_time
+from evertree.atomic import Turns, Uninterrupted, of_one_moment, one_edit_at_a_time
 from evertree.errors import DimensionError, ParameterError
 from evertree.hierarchy.anomalies import HierarchyAnomalies
 from evertree.hierarchy.cutting import HierarchyCuts
@@ -76,8 +76,9 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
 
     Differences below about 1e-150 have squares that vanish, and count as none.
 
-    Threads may share a hierarchy: edits, refinements, copies and saves wait for each other. What is read while another
-    thread edits may be of no one moment.
+    Threads may share a hierarchy. Edits and refinements wait for each other, and each call that reads it sees the tree
+    of one moment: before an edit or after it, and between two moves of a refinement, which lets readers in many times a
+    second. Two calls may see two moments; ask a `copy` where they have to agree.
 
     The same points in the same order give the same tree, on one kind of processor to the last bit. A tie goes to the
     node with the older point.
@@ -110,7 +111,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
     ) -> None:
         aim = Aim(as_choice("goal", goal, GOALS), as_width(search_width), as_threads(n_jobs))
         self._seed = as_whole_number("seed", seed)
-        self._lock = threading.RLock()
+        self._lock, self._turns = threading.RLock(), Turns()
         self._n_edits = 0
         self._keys = KeyTable()
         self._window = None
@@ -283,11 +284,11 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         rounds.warm_up(live)
 
         def reorder(share: float) -> None:
-            with Uninterrupted():
+            with Uninterrupted(), self._turns.door:
                 if self._live is live:  # a progress callback may have changed the linkage
                     self._reorder(live, share, NONE)
 
-        return refinement.run(live, goal, budget, max_moves, checked_progress(progress), reorder)
+        return refinement.run(live, goal, budget, max_moves, checked_progress(progress), reorder, self._turns)
 
     @one_edit_at_a_time
     def set_linkage(
@@ -346,7 +347,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         """
         return self._set_scheme(Scheme(self.linkage, metric, metric_params), X)
 
-    @one_at_a_time
+    @of_one_moment
     def copy(self) -> Hierarchy:
         """A hierarchy that shares nothing with this one.
 
@@ -360,9 +361,9 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         (1, 2)
         """
         window = None if self._window is None else self._window.copy()
-        return Hierarchy._assembled(self.seed, self._live.copy(), self._keys.copy(), window)
+        return Hierarchy._assembled(self.seed, self._settled().copy(), self._keys.copy(), window)
 
-    @one_at_a_time
+    @of_one_moment
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the hierarchy to a file that `evertree.load` reads: versioned, checked, without pickle.
 
@@ -376,7 +377,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         >>> et.load("tree.evertree").keys()
         ['a', 'b']
         """
-        saving.save(path, self._live, self._keys, self._options)
+        saving.save(path, self._settled(), self._keys, self._options)
 
     def __repr__(self) -> str:
         return f"Hierarchy(linkage={self.linkage!r}, metric={self._live.scheme.metric_name}): {self._contents()}"
@@ -384,7 +385,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
     @classmethod
     def _assembled(cls, seed: int, live: LiveTree, keys: KeyTable, window: MovingWindow | None) -> Self:
         h = cls.__new__(cls)
-        h._lock = threading.RLock()
+        h._lock, h._turns = threading.RLock(), Turns()
         h._n_edits = 0
         h._seed, h._live, h._keys, h._window = seed, live, keys, window
         return h
@@ -393,7 +394,8 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Hierarchy._assembled, (self._seed, self._live, self._keys, self._window)
+        twin = self.copy()  # what is pickled later must be of one moment
+        return Hierarchy._assembled, (twin._seed, twin._live, twin._keys, twin._window)
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -406,8 +408,9 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         if len(self) == 0:
             if X is not None and len(X):
                 raise DimensionError(f"X must be None for an empty hierarchy; it has {len(X)} points")
-            self._live = new_tree(scheme, old.aim, None, old.dtype)
-            self._n_edits += 1
+            with self._turns.door:
+                self._live = new_tree(scheme, old.aim, None, old.dtype)
+                self._n_edits += 1
             return self.refine()
         if X is None and DISSIMILARITIES in (scheme.holds, old.scheme.holds) and scheme.holds != old.scheme.holds:
             what = "the matrix of dissimilarities" if scheme.holds == DISSIMILARITIES else "the points"
@@ -430,8 +433,9 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         live.check_range(incoming, old.tree.size[leaves])
         with Uninterrupted():
             live.adopt(old, leaves, incoming)
-            self._live = live
-            self._n_edits += 1
+            with self._turns.door:
+                self._live = live
+                self._n_edits += 1
         return self.refine()
 
 

@@ -97,5 +97,6 @@ class HierarchyWindows(HierarchyWorkings):
             return []
         if self._outside(moment)[0]:
             return self._keep(self._window, moment)
-        self._window.settle(moment)
+        with self._turns.door:
+            self._window.settle(moment)
         return []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.atomic import one_at_a_time
+from evertree.atomic import of_one_moment
 from evertree.hierarchy.reader import HierarchyReader
 from evertree.incoming import receive_alone
 from evertree.inputs import as_height
@@ -59,9 +58,7 @@ class Location:
 class HierarchyLocator(HierarchyReader):
     """What a hierarchy would do with new points."""
 
-    _lock: threading.RLock
-
-    @one_at_a_time
+    @of_one_moment
     def locate(self, X: Any, reject_above: float | None = None) -> list[Location]:
         """Where points would be inserted. The tree does not change. O(n m), and a copy of the tree.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.atomic import Turns, of_one_moment
 from evertree.columns import NULL
 from evertree.errors import EmptyHierarchyError, ParameterError, UnknownNodeError
 from evertree.inputs import as_threads
@@ -21,6 +22,7 @@ from evertree.window import MovingWindow, Window
 class HierarchyReader:
     """What can be read from a hierarchy. Nodes are numbers, valid until the next edit or ``refine``."""
 
+    _turns: Turns
     _seed: int
     _live: LiveTree
     _keys: KeyTable
@@ -30,9 +32,11 @@ class HierarchyReader:
     def __len__(self) -> int:
         return len(self._keys)
 
+    @of_one_moment
     def __contains__(self, key: object) -> bool:
         return key in self._keys
 
+    @of_one_moment
     def keys(self) -> list[Hashable]:
         """The live keys, oldest first: the order of every array that a hierarchy gives.
 
@@ -47,6 +51,7 @@ class HierarchyReader:
         """
         return self._keys.keys()
 
+    @of_one_moment
     def points(self) -> Any:
         """The live points as they were given, a row for each key. A copy.
 
@@ -237,6 +242,7 @@ class HierarchyReader:
         self._require_points("root")
         return self._live.root
 
+    @of_one_moment
     def leaf(self, key: Hashable) -> int:
         """The leaf of a live point.
 
@@ -249,6 +255,7 @@ class HierarchyReader:
         """
         return int(self._keys.leaves_of([key])[0])
 
+    @of_one_moment
     def nodes(self) -> NDArray[np.int32]:
         """All nodes, children before parents: the root comes last.
 
@@ -261,6 +268,7 @@ class HierarchyReader:
         """
         return self._live.nodes()
 
+    @of_one_moment
     def ancestors(self, key: Hashable) -> list[int]:
         """The nodes above the leaf of a key, from its parent to the root: the clusters that it is in.
 
@@ -273,6 +281,7 @@ class HierarchyReader:
         """
         return self._above(self.leaf(key))
 
+    @of_one_moment
     def parent(self, node: int) -> int:
         """The parent of a node; -1 (``et.NULL``) for the root.
 
@@ -285,6 +294,7 @@ class HierarchyReader:
         """
         return int(self._live.tree.parent[self._known_node(node)])
 
+    @of_one_moment
     def children(self, node: int) -> tuple[int, ...]:
         """The two children of a node; none for a leaf.
 
@@ -299,6 +309,7 @@ class HierarchyReader:
         left, right = int(self._live.tree.left[u]), int(self._live.tree.right[u])
         return () if left == NULL else (left, right)
 
+    @of_one_moment
     def sibling(self, node: int) -> int:
         """The other child of a node's parent; -1 (``et.NULL``) for the root.
 
@@ -316,6 +327,7 @@ class HierarchyReader:
         left, right = int(self._live.tree.left[p]), int(self._live.tree.right[p])
         return right if left == u else left
 
+    @of_one_moment
     def members(self, node: int) -> list[Hashable]:
         """The keys of the points below a node, oldest first.
 
@@ -331,6 +343,7 @@ class HierarchyReader:
         order = np.argsort(births)
         return self._keys.keys_of(leaves[order], births[order])
 
+    @of_one_moment
     def height(self, node: int) -> float:
         """The linkage between the children of a node, in SciPy's units (Ward: √(2ζ)); 0 for a leaf.
 
@@ -344,6 +357,7 @@ class HierarchyReader:
         value = self._live.linkage_values(np.array([self._known_node(node)], np.int32))
         return float(self._live.scheme.height(value[0]))
 
+    @of_one_moment
     def prototypes(self, nodes: Any = None) -> dict[int, Hashable]:
         """The point that stands for each cluster: for minimax linkage the one from which all others are nearest.
 
@@ -377,6 +391,7 @@ class HierarchyReader:
         leaves = self._live.prototypes(chosen)
         return dict(zip(chosen.tolist(), self._keys.keys_of(leaves, self._live.tree.birth[leaves]), strict=True))
 
+    @of_one_moment
     def linkage_matrix(self) -> NDArray[np.float64]:
         """The tree as SciPy's matrix Z: leaf i is ``keys()[i]``, and the heights are finite and monotone.
 
@@ -393,6 +408,7 @@ class HierarchyReader:
         """
         return views.linkage_matrix(self._live, self._keys.leaves())
 
+    @of_one_moment
     def cophenetic(self, monotone: bool = True) -> NDArray[np.float64]:
         """The induced ultrametric: the height at which each pair of points meets, condensed. O(n²).
 
@@ -455,6 +471,10 @@ class HierarchyReader:
                 "the hierarchy was changed by its own metric or progress callback while points were compared: they may "
                 "read it, but not edit it"
             )
+
+    def _refuse_while_read(self) -> None:
+        if self._turns.is_mine:
+            raise ParameterError("a metric must not edit the hierarchy that it is called for; it may read it")
 
     def _require_points(self, what: str) -> None:
         if len(self) == 0:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
+from evertree.atomic import of_one_moment
 from evertree.errors import InvariantError, ParameterError, UnstableError, listed
 from evertree.hierarchy.reader import HierarchyReader
 from evertree.inputs import as_whole_number
@@ -65,6 +66,7 @@ class Instability(NamedTuple):
 class HierarchyVerdicts(HierarchyReader):
     """What is true of the tree: homogeneous, monotone, stable. Each is found out by looking at all of it."""
 
+    @of_one_moment
     def is_homogeneous(self) -> bool:
         """Whether no grandchild is closer to its parent's sibling than to its own sibling. Scans the whole tree.
 
@@ -81,6 +83,7 @@ class HierarchyVerdicts(HierarchyReader):
         """
         return self.violations().size == 0
 
+    @of_one_moment
     def violations(self) -> NDArray[np.int32]:
         """The nodes with a child that is closer to the node's sibling than to its own sibling. Scans the whole tree.
 
@@ -98,6 +101,7 @@ class HierarchyVerdicts(HierarchyReader):
             return found[:0]
         return found[: kernels.scan.find_violations(self._live.for_scanning(), self._live.tag, found)]
 
+    @of_one_moment
     def is_monotone(self) -> bool:
         """Whether no node is lower than its child. Scans the whole tree.
 
@@ -113,6 +117,7 @@ class HierarchyVerdicts(HierarchyReader):
         found = np.empty(len(self), np.int32)
         return int(kernels.scan.find_inversions(self._live.tree, self._live.tag, found)) == 0
 
+    @of_one_moment
     def is_stable(self) -> bool:
         """Whether the tree is monotone and no two clusters would both rather merge with each other: a batch tree.
 
@@ -132,6 +137,7 @@ class HierarchyVerdicts(HierarchyReader):
         """
         return self.is_monotone() and not self._live.blocked(self.nodes()).any()
 
+    @of_one_moment
     def instability(self, sample: int | None = 1000, confidence: float = 0.95) -> Instability:
         """The share of nodes that are in a blocking pair: how far the tree is from batch, without a batch run.
 
@@ -176,6 +182,7 @@ class HierarchyVerdicts(HierarchyReader):
         n_blocked = int(self._live.blocked(nodes).sum()) if nodes.size else 0
         return Instability.of(n_blocked, nodes.size, float(confidence) if is_sample else None)
 
+    @of_one_moment
     def certify(self) -> None:
         """Replay the merges in order of height, and raise unless each was a minimum when it was made.
 
@@ -212,6 +219,7 @@ class HierarchyVerdicts(HierarchyReader):
                 "other than what they merge with. refine() looks for such pairs, with search_width=None for all"
             )
 
+    @of_one_moment
     def validate(self) -> None:
         """Check every invariant of the tree, its statistics recomputed from the points; for tests.
 

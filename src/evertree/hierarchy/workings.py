@@ -17,8 +17,8 @@ from evertree.hierarchy.verdicts import HierarchyVerdicts
 from evertree.incoming import Progress, receive, without_first
 from evertree.inputs import as_keys, as_weights
 from evertree.keys import KeyTable
-from evertree.tree import Incoming, LiveTree, crowd, new_tree, rounds, starting
-from evertree.tree.by_means import REORDER_SHARE
+from evertree.tree import Incoming, LiveTree, crowd, new_tree, rounds, starting, treelets
+from evertree.tree.by_means import REORDER_SHARE, MeanLiveTree
 from evertree.window import Moment, MovingWindow, Window, moment_of
 
 #: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
@@ -62,6 +62,12 @@ class HierarchyWorkings(HierarchyVerdicts):
                 "it: do that when refine() has returned, or create the hierarchy with n_jobs=None"
             )
 
+    def _settled(self) -> LiveTree:
+        """The tree, fit for a copy also where threads refine it: what is left to do after their moves is counted."""
+        if isinstance(self._live, MeanLiveTree) and self._live.has_threads:
+            treelets.settle(self._live)
+        return self._live
+
     def _new_keys(self, keys: Any, count: int) -> list[Hashable] | None:
         if keys is None:
             return None
@@ -104,7 +110,7 @@ class HierarchyWorkings(HierarchyVerdicts):
         n_passing = 0 if self._window is None else self._window.n_passing(weights.size)
         staying = without_first(incoming, n_passing, len(self))
         count = len(staying)
-        with Uninterrupted() as held:
+        with Uninterrupted() as held, self._turns.door:
             before = self._undo_copy(count)
             live = self._live_for(staying)
             self._keys.reserve(count)
@@ -154,7 +160,7 @@ class HierarchyWorkings(HierarchyVerdicts):
 
     def _remove(self, gone: list[Hashable], leaves: NDArray[np.int32]) -> None:
         """Remove live points."""
-        with Uninterrupted(), self._recorded("remove", gone):
+        with Uninterrupted(), self._turns.door, self._recorded("remove", gone):
             self._take_out(gone, leaves)
             self._n_edits += 1
 
@@ -177,7 +183,8 @@ class HierarchyWorkings(HierarchyVerdicts):
 
     def _keep(self, window: MovingWindow | None, moment: Moment | None) -> list[Hashable]:
         """Set a window, or lift it; take out what is outside, and return its keys."""
-        with Uninterrupted(), self._recorded_window(None if window is None else window.limits, moment):
+        limits = None if window is None else window.limits
+        with Uninterrupted(), self._turns.door, self._recorded_window(limits, moment):
             if window is not None and len(self) and window.n_marks == 0:
                 window.admit(self._keys.next_birth, moment)
             self._window = window
@@ -216,7 +223,7 @@ class HierarchyWorkings(HierarchyVerdicts):
         live = self._live
         births = live.tree.birth[leaves]
         order = self._keys.leaves() if live.needs_order else leaves
-        with Uninterrupted(), self._recorded("update", changed, incoming, weights):
+        with Uninterrupted(), self._turns.door, self._recorded("update", changed, incoming, weights):
             live.detach(leaves)
             live.fill(leaves, incoming, weights, births, order)
             live.insert(leaves)

@@ -192,8 +192,9 @@ class DurableHierarchy(Hierarchy):
                     self._replay(database, self._seq)
                 else:  # a new snapshot, or another file by the same name
                     h = read_snapshot(database, self.metric)
-                    self._live, self._keys, self._window = h._live, h._keys, h._window
-                    self.__dict__.pop("_lineage", None)
+                    with self._turns.door:
+                        self._live, self._keys, self._window = h._live, h._keys, h._window
+                        self.__dict__.pop("_lineage", None)
                     self._replay(database, database.seq)
         finally:
             database.close()
@@ -304,7 +305,8 @@ class DurableHierarchy(Hierarchy):
                 report = super()._set_scheme(scheme, X)
             self._write_snapshot(has_new_edit=True)
         except BaseException:
-            self._live, self._keys = before
+            with self._turns.door:
+                self._live, self._keys = before
             raise
         return report
 

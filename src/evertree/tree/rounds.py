@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.atomic import Uninterrupted
+from evertree.atomic import Turns, Uninterrupted
 from evertree.columns import (
     BY_NEIGHBOURS,
     EVERYWHERE,
@@ -80,10 +80,12 @@ class Rounds:
         The threads.
     to_stable
         Whether it is to become stable; otherwise, homogeneous.
+    turns
+        Of those who read the tree meanwhile.
     """
 
-    def __init__(self, live: MeanLiveTree, threads: Threads, to_stable: bool) -> None:
-        self._live, self._threads, self._to_stable = live, threads, to_stable
+    def __init__(self, live: MeanLiveTree, threads: Threads, to_stable: bool, turns: Turns) -> None:
+        self._live, self._threads, self._to_stable, self._turns = live, threads, to_stable, turns
         self._n_cuts = 0
         self._is_cut_in_vain = False
         self._rows = np.empty(0, np.int32)
@@ -105,21 +107,26 @@ class Rounds:
         seconds_left = deadline - began
         has_time = seconds_left > _SECONDS_TO_CUT * live.n_points
         self._per_round = max(self._most_per_round // (_SHORTER if seconds_left < _LAST_SECONDS else 1), 1)
+        self._turns.let_in()
         if n_pending > 2 * live.n_points // _MANY and has_time and not self._is_cut_in_vain:
             self._refine_pieces(deadline, look)
             self._is_cut_in_vain = live.n_pending > n_pending // 2  # most of what is left is where pieces meet
         elif n_pending:
-            live.homogenise(_CHECKS_AT_ONCE, UNLIMITED)
+            with self._turns.door:
+                live.homogenise(_CHECKS_AT_ONCE, UNLIMITED)
             self._is_cut_in_vain = self._is_cut_in_vain and live.n_pending > 0
         elif self._to_stable and live.search.state[FRESH] > 0 and not self._is_exhaustive:
-            self._improve_lists()
+            with self._turns.door:
+                self._improve_lists()
         elif self._to_stable and live.n_due > live.n_points and has_time and live.cut_at != n_inserted:
             live.cut_at = n_inserted  # once, as what is found in pieces is searched again in the whole tree
             self._refine_pieces(deadline, look)
         elif self._to_stable and live.n_due:
-            self._search()
+            with self._turns.door:
+                self._search()
         if self._to_stable and live.n_pending == 0 and live.n_due == 0:
-            live.stabilise(1, UNLIMITED)  # which notes that it is done
+            with self._turns.door:
+                live.stabilise(1, UNLIMITED)  # which notes that it is done
         return time.perf_counter()
 
     def _refine_pieces(self, deadline: float, look: Callable[..., object]) -> None:
@@ -127,7 +134,7 @@ class Rounds:
 
         While checks are pending, only those that have some: who comes again and again for a moment gets on, too.
         """
-        live = self._live
+        live, door = self._live, self._turns.door
         stop_at = deadline - _SECONDS_TO_SETTLE * live.n_points
         most = min(max(int(_SHARE * live.n_points), _SMALLEST), _LARGEST)
         pieces = treelets.cut(live, int(most * _OTHER_CUT) if self._n_cuts % 2 else most)
@@ -158,19 +165,24 @@ class Rounds:
                 try:
                     treelet.refine(self._to_stable, lambda: is_stopped)
                 finally:
-                    with putting_back:
+                    with putting_back, door:
                         treelet.put_back(live)
                         treelet.count(live)
                         open_ones.discard(treelet)
+
+        def settle() -> None:
+            with door:
+                treelets.settle(live)
 
         def watch(should_stop: bool) -> None:
             nonlocal is_stopped
             now = time.perf_counter()
             is_stopped = is_stopped or should_stop or now >= stop_at
             with putting_back, or_stop():  # whoever looks sees, and may copy, a tree that does not change meanwhile
-                for treelet in list(open_ones):
-                    treelet.count(live)
-                look(now, lambda: treelets.settle(live))
+                with door:
+                    for treelet in list(open_ones):
+                        treelet.count(live)
+                look(now, settle)
 
         try:
             largest_first = np.argsort(-pieces.n_leaves, kind="stable")
@@ -178,14 +190,14 @@ class Rounds:
             if live.n_pending:
                 todo = [piece for piece in todo if np.any(live.work.mark[piece[1][:-1]] & QUEUED)]
             self._threads.each(refine, todo, watch)
-            treelets.settle(live)
+            settle()
             has_lists = False  # of nodes that stand for others
             if not is_stopped and pieces.stops.size:
                 finer = treelets.cut(live, most // _OVERLAP)  # so that the roots of the pieces are in it
                 self._threads.each(refine, [finer.above()], watch)
         finally:
             with Uninterrupted():  # without it, checks would be lost
-                treelets.settle(live)
+                settle()
 
     def _improve_lists(self) -> None:
         """Improve the lists of neighbours of some points by one step."""
