@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-compiled test-processes test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed docs animation reproduce lock clean help
+.PHONY: demo test test-compiled test-processes test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed fuzz docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench-threads   measure how much faster several threads are than one"
 	@echo "make bench-drift   follow the clusters of two streams with known drift, draw them"
 	@echo "make bench-distributed   measure trees on Dask: speed-up, memory of workers, growth of seconds and bytes moved, quality"
+	@echo "make fuzz    load and open 10,000 damaged and forged files"
 	@echo "make clean   remove what these commands made"
 	@echo "make lock    write constraints.txt anew from the newest packages"
 
@@ -84,6 +85,10 @@ bench-drift: $(VENV)/test
 
 bench-distributed: $(VENV)/bench $(VENV)/test
 	$(BIN)/python -m benchmarks.distributed
+
+# Children of a process load and open files; what is not refused or right is printed with its number.
+fuzz: $(VENV)/test
+	$(BIN)/python tests/fuzz_files.py
 
 # A stamp in .venv says what has been installed into it.
 $(VENV)/pip: constraints.txt

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import select
 import subprocess
@@ -24,10 +25,10 @@ import numpy as np
 
 import evertree as et
 from evertree.errors import EvertreeError, InvariantError
-from mutations import Mutant, edit_distance, mutant, original, write
+from mutations import NAMES, Mutant, edit_distance, mutant, original, write
 
-#: Seconds that a file may take, where others use the machine too.
-PATIENCE = 60.0
+#: Seconds of a processor that a file may take.
+PATIENCE = 20.0
 
 #: Bytes that reading a file may take: so many times its size, and what a small tree needs for its work.
 TIMES_ITS_SIZE, AT_LEAST = 30, 20 << 20
@@ -85,7 +86,6 @@ def use(h: et.Hierarchy, is_valid: bool = True) -> str | None:
     h = h.copy()
     try:
         h.cut(n_clusters=min(3, max(len(h), 1)))
-        h.prototypes()
         h.remove(h.keys()[1:3])
         h.refine(moves=100)
         if len(h) and h.metric != "precomputed":
@@ -100,11 +100,10 @@ def use(h: et.Hierarchy, is_valid: bool = True) -> str | None:
     return None
 
 
-def work(seed: int, first: int, last: int) -> None:
+def work(seed: int, names: list[str], first: int, last: int) -> None:
     """In the child: go through some numbers, and print what came of each."""
-    names = {mutant(seed, number).original.name for number in range(first, min(first + 50, last))}
     for name in names:
-        original(name).h.copy().validate()  # so that kernels are in memory
+        use(original(name).h)  # so that kernels are in memory
     with open("/proc/self/statm") as file:
         size = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + ROOM, size + ROOM))
@@ -112,7 +111,7 @@ def work(seed: int, first: int, last: int) -> None:
     warnings.simplefilter("error")
     with tempfile.TemporaryDirectory() as folder:
         for number in range(first, last):
-            case = mutant(seed, number)
+            case = mutant(seed, number, names)
             path = write(case, folder)
             print(json.dumps(["begin", number, case.original.name, case.is_store, case.what]), flush=True)
             try:
@@ -122,25 +121,29 @@ def work(seed: int, first: int, last: int) -> None:
             print(json.dumps(["end", number, result]), flush=True)
 
 
-def run(seed: int, first: int, last: int) -> Counter[str]:
+def run(seed: int, names: list[str], first: int, last: int) -> Counter[str]:
     """Let children go through all numbers; print findings, return how often there was what."""
     counts: Counter[str] = Counter()
     while first < last:
-        command = [sys.executable, __file__, "--seed", str(seed), "--child", str(first), str(last)]
+        command = [sys.executable, __file__, "--seed", str(seed), "--names", *names]
+        command += ["--child", str(first), str(last)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout is not None
-            current, ended = None, None
+            current, ended, began = None, None, 0.0
             while True:
-                is_ready, _, _ = select.select([child.stdout], [], [], 10 * PATIENCE if current is None else PATIENCE)
-                line = child.stdout.readline() if is_ready else ""
-                if not line:
-                    if not is_ready:
+                is_ready, _, _ = select.select([child.stdout], [], [], 1.0)
+                if not is_ready:
+                    if current is not None and _seconds(child.pid) - began > PATIENCE:
                         child.kill()
                         ended = "! hangs"
+                        break
+                    continue
+                line = child.stdout.readline()
+                if not line:
                     break
                 kind, number, *rest = json.loads(line)
                 if kind == "begin":
-                    current = number, rest
+                    current, began = (number, rest), _seconds(child.pid)
                     continue
                 _count(counts, *current, rest[0])
                 first, current = number + 1, None
@@ -150,6 +153,12 @@ def run(seed: int, first: int, last: int) -> Counter[str]:
         elif child.returncode:
             raise RuntimeError(f"the child ended with {child.returncode}")
     return counts
+
+
+def _seconds(pid: int) -> float:
+    """What a process has taken of a processor so far: others may use the machine too."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _count(counts: Counter[str], number: int, about: list[str], result: str) -> None:
@@ -166,13 +175,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--names", nargs="+", choices=NAMES, default=list(NAMES), help="which files are changed")
     parser.add_argument("--child", type=int, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        work(options.seed, *options.child)
+        work(options.seed, options.names, *options.child)
         return
     began = time.perf_counter()
-    counts = run(options.seed, options.first, options.first + options.count)
+    counts = run(options.seed, options.names, options.first, options.first + options.count)
     for name, count in sorted(counts.items()):
         print(f"{count:6,}  {name}")
     print(f"{sum(counts.values()):6,}  in {time.perf_counter() - began:.0f} s")
