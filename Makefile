@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test dist-check test-compiled test-processes test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak docs animation reproduce lock clean help
+.PHONY: demo test dist-check test-compiled test-processes test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench-drift   follow the clusters of two streams with known drift, draw them"
 	@echo "make bench-distributed   measure trees on Dask: speed-up, memory of workers, growth of seconds and bytes moved, quality"
 	@echo "make soak    random edits for two minutes, or MINUTES=60, beside a plain model; memory must not grow"
+	@echo "make fuzz    load and open 10,000 damaged and forged files"
 	@echo "make clean   remove what these commands made"
 	@echo "make lock    write constraints.txt anew from the newest packages"
 
@@ -93,6 +94,10 @@ bench-distributed: $(VENV)/bench $(VENV)/test
 
 soak: $(VENV)/test
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),2)
+
+# Children of a process load and open files; what is not refused or right is printed with its number.
+fuzz: $(VENV)/test
+	$(BIN)/python tests/fuzz_files.py
 
 # A stamp in .venv says what has been installed into it.
 $(VENV)/pip: constraints.txt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import time
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import evertree as et
+from evertree.codec import to_json
 from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError, StoreError
 from evertree.scheme import Scheme
 
@@ -204,7 +206,7 @@ def test_damaged_files_are_noticed(client, saved, name, damage):
 
 def test_damage_that_shows_when_a_part_is_read_again(saved):
     scheme = Scheme("ward", "euclidean")
-    loaded = files.read_part(str(saved), 0, ["another", "another"], scheme, "float64")
+    loaded = files.read_part(str(saved), 0, ["another", "another"], scheme, (3, "float64"))
     with pytest.raises(CorruptFileError, match="does not have its checksum"):
         files.part_of(loaded)
 
@@ -216,6 +218,65 @@ def test_damaged_metadata_are_noticed(client, saved):
         path.write_text(broken)
         with pytest.raises(CorruptFileError, match="is damaged"):
             et.distributed.load(saved, client)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"parts": value} for value in (None, 3, [0], [0, 0], [-1], ["../x"], [0.5], [10**12])),
+        *({"sha256": value} for value in (None, [], {}, {"top.parquet": 3})),
+        *({"dtype": value} for value in (None, "int8", "object", "<U1000000000", 7)),
+        *({"n_columns": value} for value in (None, 2, 10**12, "3")),
+        *({"n_points": value} for value in (None, 79, -1, 1e300)),
+        *({name: value} for name in ("next_key", "seed", "part_size", "largest") for value in (None, -1, "x", [])),
+        *({"search_width": value} for value in (None, 0, 2**60)),
+        *({"linkage": value} for value in (None, "single", "wart", [])),
+        *({"metric": value} for value in (None, "cityblock", "precomputed", {})),
+        *({"metric_params": value} for value in (3, [1], {"V": [1.0]}, {"w": None})),
+        {"next_key": 79},
+        {"version": None},
+    ],
+)
+def test_forged_metadata_are_refused(client, saved, change):
+    """With right checksums."""
+    path = saved / "metadata.json"
+    metadata = {**json.loads(path.read_text())["metadata"], **change}
+    digest = hashlib.sha256(to_json(metadata)).hexdigest()
+    path.write_text(json.dumps({"metadata": metadata, "sha256": digest}))
+    with pytest.raises(CorruptFileError, match="is damaged"):
+        et.distributed.load(saved, client)
+
+
+@pytest.mark.parametrize("name", ["part-00000-points.parquet", "part-00001-unions.parquet", "top.parquet"])
+def test_forged_files_are_refused(client, saved, name):
+    """With right checksums: columns that are missing, of other types, with gaps or other values, in all files."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pq.read_table(saved / name)
+    for column in table.column_names:
+        place, values = table.column_names.index(column), table[column]
+        n = len(values)
+        others = [
+            pa.array(["x"] * n),
+            pa.array([None] * n, values.type),
+            pa.array([1.5] * n),
+            pa.array([-7] * n, pa.int64()),
+            pa.array([np.nan] * n),
+            pa.array([[1.0]] * n),
+        ]
+        changed = [table.set_column(place, column, other) for other in others]
+        for wrong in (*changed, table.drop_columns([column]), table.slice(0, n - 2), pa.concat_tables([table, table])):
+            pq.write_table(wrong, saved / name)
+            reseal(saved, name)
+            with pytest.raises(CorruptFileError, match="is damaged"):
+                et.distributed.load(saved, client)
+
+
+def reseal(saved: Path, name: str) -> None:
+    """Make the checksums right again."""
+    path = saved / "metadata.json"
+    metadata = json.loads(path.read_text())["metadata"]
+    metadata["sha256"][name] = hashlib.sha256((saved / name).read_bytes()).hexdigest()
+    path.write_text(json.dumps({"metadata": metadata, "sha256": hashlib.sha256(to_json(metadata)).hexdigest()}))
 
 
 def test_directories_of_newer_versions_are_refused(client, saved):

@@ -12,6 +12,9 @@ import numpy as np
 
 from evertree.errors import NotSavableError
 
+#: The kinds of arrays that can be written.
+_NUMBERS = "fiub"
+
 
 def encode_all(values: Sequence[Any]) -> list[Any]:
     """Values as JSON can have them."""
@@ -31,9 +34,17 @@ def _encode_set(values: Any) -> list[Any]:
 
 
 def _encode_array(array: Any) -> list[Any]:
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in _NUMBERS:
         raise _refusal(array)
     return [array.dtype.str, array.tolist()]
+
+
+def _decode_array(item: Any) -> Any:
+    kind, values = item
+    dtype = np.dtype(kind)
+    if dtype.kind not in _NUMBERS:  # text could be said to be of any length
+        raise ValueError(f"{kind} is no type of numbers")
+    return np.array(values, dtype)
 
 
 # How to write and read the kinds that JSON does not have. A value must be of exactly that type.
@@ -51,7 +62,7 @@ _CODECS: dict[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]]
     "uuid": (uuid.UUID, str, uuid.UUID),
     "datetime": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
     "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
-    "array": (np.ndarray, _encode_array, lambda item: np.array(item[1], np.dtype(item[0]))),
+    "array": (np.ndarray, _encode_array, _decode_array),
 }
 
 

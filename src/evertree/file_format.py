@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import zipfile
 from collections.abc import Mapping
@@ -32,7 +33,6 @@ SIGNS_OF_DAMAGE = (
     AssertionError,
     AttributeError,
     LookupError,
-    MemoryError,
     RecursionError,
     TypeError,
     ValueError,
@@ -57,6 +57,8 @@ def unsealed(text: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
     header = json.loads(text)
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
         raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
+    if type(header["version"]) is not int or header["version"] < 1:
+        raise CorruptFileError(f"{path} is damaged: {header['version']!r} is no version")
     if header["version"] > FORMAT_VERSION:
         raise NewerFormatError(
             f"{path} has format version {header['version']}, and this evertree reads up to {FORMAT_VERSION}: "
@@ -73,14 +75,16 @@ def check_arrays(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]], pat
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header and the arrays of a file, checked."""
+    """The header and the arrays of a file, checked. They take no more memory than the file has bytes."""
+    if not os.path.isfile(path) and os.path.exists(path) and not os.path.isdir(path):
+        raise FileFormatError(f"{path} is a pipe or a device, and must be a file: write what comes out of it to one")
     with open(path, "rb") as file:
         if file.read(2) != b"PK":
             raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
         try:
             with zipfile.ZipFile(file) as archive:
                 return _read_archive(archive, path)
-        except EvertreeError:
+        except (EvertreeError, MemoryError):
             raise
         except Exception as error:  # zipfile and NumPy raise many kinds of errors on damaged files
             raise CorruptFileError(f"{path} is damaged: {error}") from error
@@ -91,6 +95,11 @@ def _read_archive(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     if "header.npy" not in archive.namelist():
         raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
+    members = archive.infolist()
+    if sum(member.file_size for member in members) > os.path.getsize(path):
+        raise CorruptFileError(f"{path} is damaged, or was packed: it says that it holds more than its size")
+    if min(member.header_offset for member in members) > 0:
+        raise CorruptFileError(f"{path} is damaged: something else stands before the archive")
     text = _read_array(archive, "header")
     header = unsealed(text.tobytes(), path)
     if not np.array_equal(_read_array(archive, "header_sha256"), _digest_of_text(text)):
@@ -102,6 +111,13 @@ def _read_archive(
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     with archive.open(f"{name}.npy") as member:
+        is_first = np.lib.format.read_magic(member) == (1, 0)
+        read_shape = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read_shape(member)
+        said = member.tell() + math.prod(shape) * dtype.itemsize
+        if said != archive.getinfo(member.name).file_size:  # before memory is taken for it
+            raise ValueError(f"{name!r} does not have the {said} bytes that it should have")
+        member.seek(0)
         return np.lib.format.read_array(member, allow_pickle=False)
 
 

@@ -130,7 +130,7 @@ class KeyTable:
         else:
             added = list(keys)
             self._use_dict()
-            self.next_number = max(self.next_number, 1 + max(map(_whole_part, added), default=-1))
+            self.next_number = max(self.next_number, 1 + max(map(whole_part, added), default=-1))
         if self._leaf_of is None or self._key_of is None:
             self._append(np.arange(numbers.start + n_passing, numbers.stop), leaves)
         else:
@@ -248,7 +248,7 @@ class KeyTable:
             self._n_slots = self._first = self._n_live = 0
 
 
-def _whole_part(key: Hashable) -> int:
+def whole_part(key: Hashable) -> int:
     """The largest whole number up to a key, -1 for a key that is no number, or one that counting never reaches."""
     if isinstance(key, (Real, Decimal)) and -1 < key < 2**62:
         return math.floor(key)

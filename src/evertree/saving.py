@@ -11,15 +11,8 @@ from numpy.typing import NDArray
 
 from evertree.codec import decode_all, encode_all
 from evertree.columns import (
-    CURSOR,
-    FRESH_ROW,
-    INNER_TOP,
-    LEAF_TOP,
-    N_POINTS,
     N_WORK_STATE,
-    NULL,
     PENDING,
-    ROOT,
     MeanTree,
     Search,
     Worklist,
@@ -27,10 +20,11 @@ from evertree.columns import (
 )
 from evertree.errors import CorruptFileError, ParameterError
 from evertree.file_format import SIGNS_OF_DAMAGE, read, write
-from evertree.inputs import GOALS, as_choice, as_whole_number, as_width
-from evertree.keys import KeyTable
-from evertree.scheme import OBJECTS, Scheme
-from evertree.tree import Aim, LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
+from evertree.inputs import GOALS, as_choice, as_keys, as_points, as_weights, as_whole_number, as_width
+from evertree.keys import KeyTable, whole_part
+from evertree.layout import check_layout
+from evertree.scheme import OBJECTS, TOLERANCE, VECTORS, Scheme
+from evertree.tree import Aim, Incoming, LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
 from evertree.tree.live import MOST_POINTS
 from evertree.window import MovingWindow
 
@@ -106,15 +100,14 @@ def restored(
         live = _tree_of(_scheme_of(header, arrays, metric), _aim_of(header), header, arrays)
         if "work.due" not in arrays:
             live.note_all_due()
-        names = arrays["numbers"].tolist() if header["keys"] is None else decode_all(header["keys"])
-        keys = KeyTable.assembled(
-            names, arrays["leaves"], header["keys"] is None, header["next_birth"], header["next_number"]
-        )
+        keys = _keys_of(header, arrays)
         invariants.check_all_but_statistics(live, keys.leaves())
-        if not (_is_count(keys.next_birth) and _is_count(keys.next_number)):
-            raise CorruptFileError("the next point has no number")
-        if keys.next_birth <= live.tree.birth[keys.leaves()].max(initial=-1):
+        _check_values(live, keys.leaves())
+        births = live.tree.birth[keys.leaves()]
+        if keys.next_birth <= births.max(initial=-1):
             raise CorruptFileError("a point is younger than the next one")
+        if keys.is_numbered and keys.keys() != births.tolist():
+            raise CorruptFileError("a key that was given is not the number of its point")
         if not live.is_blank:
             live.warm_up()
         window = header.get("window")  # a file of an older version has none
@@ -125,6 +118,37 @@ def restored(
     except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
     return live, keys, options
+
+
+def _keys_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> KeyTable:
+    """The keys, by leaf, and the numbers of the next point and key."""
+    is_numbered, leaves = header["keys"] is None, arrays["leaves"]
+    names = arrays["numbers"].tolist() if is_numbered else as_keys(decode_all(header["keys"]))
+    if leaves.dtype != np.int32 or leaves.shape != (len(names),):
+        raise CorruptFileError("there is not a leaf for each key")
+    next_birth, next_number = header["next_birth"], header["next_number"]
+    if not (_is_count(next_birth) and _is_count(next_number)):
+        raise CorruptFileError("the next point has no number")
+    if next_number <= max(map(whole_part, names), default=-1):
+        raise CorruptFileError("the number of the next key is taken")
+    return KeyTable.assembled(names, leaves, is_numbered, next_birth, next_number)
+
+
+def _check_values(live: LiveTree, leaves: NDArray[np.int32]) -> None:
+    """Refuse points and weights that `Hierarchy.insert` would have refused, or that are not those of the tree. O(n m).
+
+    Dissimilarities are checked with the tree.
+    """
+    as_weights(live.tree.size[leaves], leaves.size)
+    if live.scheme.vectors is None or leaves.size == 0:
+        return
+    points = as_points(live.points(leaves), live.n_columns, live.dtype)
+    known = live.tree.mean[leaves] if isinstance(live, MeanLiveTree) else live.tree.pairs.x[leaves >> 1]
+    coordinates = live.scheme.vectors.coordinates(points)
+    tolerance = TOLERANCE[live.dtype]
+    if not np.allclose(coordinates, known, rtol=tolerance, atol=tolerance * float(np.abs(coordinates).max())):
+        raise CorruptFileError("the points are not those that the tree was made of")
+    live.check_range(Incoming(points, coordinates), np.empty(0))
 
 
 def _is_count(value: object) -> bool:
@@ -166,9 +190,13 @@ def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str,
     columns = {name.removeprefix("tree."): array for name, array in arrays.items() if name.startswith("tree.")}
     if columns["parent"].size == 0:
         return new_tree(scheme, aim, None, np.dtype(np.float64))
-    _check_ranges(columns, arrays)
-    work, search = _work_of(arrays, columns["parent"].size), _search_of(arrays)
     points = arrays.get("points")
+    n_columns = columns["mean"].shape[-1] if scheme.has_statistics else header["n_columns"]
+    check_layout(arrays, scheme.has_statistics, scheme.holds != VECTORS, n_columns)
+    has_kept = scheme.vectors.changes_points if scheme.vectors else scheme.holds == OBJECTS and n_columns is not None
+    if has_kept != (points is not None):
+        raise CorruptFileError("there are points where there should be none, or none where there should be some")
+    work, search = _work_of(arrays, columns["parent"].size), _search_of(arrays)
     if scheme.has_statistics:
         is_old = "height" not in columns
         for name in ("height", "radius"):
@@ -177,29 +205,11 @@ def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str,
         if is_old:
             live.find_heights()
         return live
-    if scheme.holds == OBJECTS and header["n_columns"] is None:
+    if scheme.holds == OBJECTS and n_columns is None:
         points = np.empty(columns["parent"].size // 2, object)
         for leaf, point in zip(arrays["leaves"].tolist(), decode_all(header["points"]), strict=True):
             points[leaf >> 1] = point
-    return PairLiveTree.of_columns(scheme, aim, header["n_columns"], columns, work, search, arrays["x"], points)
-
-
-def _check_ranges(columns: dict[str, NDArray[Any]], arrays: dict[str, NDArray[Any]]) -> None:
-    """Refuse numbers of nodes that are none, before a kernel follows one. What they mean is checked later."""
-    size = columns["parent"].size
-    root, n_points, leaf_top, inner_top = columns["state"][[ROOT, N_POINTS, LEAF_TOP, INNER_TOP]].tolist()
-    is_sound = -1 <= root < size and (root == NULL) == (n_points == 0) and 0 <= n_points <= size // 2
-    is_sound &= 0 <= leaf_top <= size // 2 and 0 <= inner_top <= size // 2
-    for name in ("left", "right"):
-        is_sound &= bool(columns[name].min() >= NULL and columns[name].max() < size)
-    is_sound &= bool(columns["parent"].max() < size)
-    is_sound &= 0 <= int(arrays["work.state"][PENDING]) <= size
-    if "work.due" in arrays:
-        is_sound &= NULL <= int(arrays["work.state"][CURSOR]) < size
-    if "search.state" in arrays:
-        is_sound &= 0 <= int(arrays["search.state"][FRESH_ROW]) <= size
-    if not is_sound:
-        raise CorruptFileError("a node has the number of none")
+    return PairLiveTree.of_columns(scheme, aim, n_columns, columns, work, search, arrays["x"], points)
 
 
 def _work_of(arrays: dict[str, NDArray[Any]], size: int) -> Worklist:

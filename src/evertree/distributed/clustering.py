@@ -113,15 +113,14 @@ def load(path: str | os.PathLike[str], client: Any = None) -> DistributedHierarc
     metadata = files.read_metadata(path)
     try:
         scheme = _checked_scheme(Scheme(metadata["linkage"], metadata["metric"], metadata["metric_params"] or None))
-        aim = Aim("stable", as_count("search_width", metadata["search_width"]))
         top = files.read_top(path, metadata)
-        part_size = as_count("part_size", metadata["part_size"])
     except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
     connection = Connection(client)
     try:
-        handles = files.read_parts(OnDask(connection.client), path, metadata, scheme)
-        forest = Forest(handles, top, scheme, aim, part_size)
+        handles = files.read_parts(OnDask(connection.client), path, metadata, scheme, top)
+        aim = Aim("stable", metadata["search_width"])
+        forest = Forest(handles, top, scheme, aim, metadata["part_size"])
         return DistributedHierarchy._restored(connection, forest, metadata, os.path.realpath(path))
     except BaseException:
         connection.close()

@@ -25,14 +25,16 @@ from numpy.typing import NDArray
 
 from evertree.codec import to_json
 from evertree.distributed.checking import is_forest, is_part
-from evertree.distributed.parts import Part
+from evertree.distributed.parts import STRIDE, Part
 from evertree.distributed.pieces import Piece
 from evertree.distributed.refining import Forest
 from evertree.distributed.runner import Runner
 from evertree.distributed.settling import Top
 from evertree.errors import CorruptFileError, EvertreeError, FileFormatError, NewerFormatError, StoreError
 from evertree.file_format import SIGNS_OF_DAMAGE
+from evertree.inputs import as_choice, as_count, as_height, as_points, as_weights, as_whole_number
 from evertree.scheme import Scheme
+from evertree.tree.live import MOST_POINTS
 
 #: Written into every directory. It grows when a reader of an older version could not understand it.
 FORMAT_VERSION = 1
@@ -47,6 +49,14 @@ class Loaded(NamedTuple):
 
     part: Part | None
     error: EvertreeError | None
+
+    @property
+    def facts(self) -> tuple[EvertreeError | None, int, int, int]:
+        """What is wrong, how many points and subtrees there are, and the youngest point."""
+        if self.part is None:
+            return self.error, 0, 0, -1
+        ids = self.part.piece.ids
+        return None, ids.size, self.part.origin.size, int(ids.max(initial=-1))
 
 
 def write(runner: Runner, path: str | os.PathLike[str], header: Mapping[str, Any], forest: Forest) -> None:
@@ -90,19 +100,37 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
                 f"{path} has format version {metadata['version']}, and this evertree reads up to {FORMAT_VERSION}: "
                 "upgrade evertree to read it"
             )
+        if hashlib.sha256(to_json(metadata)).hexdigest() != digest:
+            raise CorruptFileError(f"{path} is damaged: {_METADATA} does not have its checksum")
+        _check_metadata(metadata)
     except FileFormatError:
         raise
-    except (ValueError, LookupError, TypeError) as error:
+    except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{path} is damaged: {_METADATA}: {error}") from error
-    if hashlib.sha256(to_json(metadata)).hexdigest() != digest:
-        raise CorruptFileError(f"{path} is damaged: {_METADATA} does not have its checksum")
     return metadata
+
+
+def _check_metadata(metadata: dict[str, Any]) -> None:
+    """Refuse what no tree has; what a linkage and a metric are is checked by `Scheme`."""
+    for name in ("seed", "n_points", "next_key"):
+        as_whole_number(name, metadata[name])
+    as_count("part_size", metadata["part_size"])
+    as_count("search_width", metadata["search_width"], MOST_POINTS)
+    as_height("largest", metadata["largest"])
+    if metadata["dtype"] is not None:
+        as_choice("dtype", metadata["dtype"], ("float32", "float64"))
+        as_count("n_columns", metadata["n_columns"])
+    numbers = [as_whole_number("parts", number) for number in metadata["parts"]]
+    if len(set(numbers)) < len(numbers) or (numbers and metadata["dtype"] is None):
+        raise ValueError("a part is there twice, or has no type")
+    if not isinstance(metadata["sha256"], dict):
+        raise TypeError("there are no checksums")
 
 
 def read_top(path: str | os.PathLike[str], metadata: dict[str, Any]) -> Top:
     """The tree above the parts of a saved tree."""
     table = _read_table(Path(path) / _TOP, metadata["sha256"][_TOP])
-    ids = table["subtree"].to_numpy()
+    ids = _numbers(table["subtree"], np.int64)
     top = Top(ids, _children(table.slice(0, max(ids.size - 1, 0))))
     if not is_forest(top.children, ids.size):
         raise CorruptFileError("the top is no tree")
@@ -110,18 +138,25 @@ def read_top(path: str | os.PathLike[str], metadata: dict[str, Any]) -> Top:
 
 
 def read_parts(
-    runner: Runner, path: str | os.PathLike[str], metadata: dict[str, Any], scheme: Scheme
+    runner: Runner, path: str | os.PathLike[str], metadata: dict[str, Any], scheme: Scheme, top: Top
 ) -> dict[int, Any]:
-    """The handles of the parts of a saved tree, all of which have been checked."""
-    folder, dtype = os.path.realpath(path), metadata["dtype"]
+    """The handles of the parts of a saved tree below a top, all of which have been checked."""
+    folder, shape = os.path.realpath(path), (metadata["n_columns"], metadata["dtype"])
     loaded = {}
     for number in metadata["parts"]:
         digests = [metadata["sha256"].get(name) for name in part_names(number)]
-        loaded[number] = runner.submit("load", read_part, folder, number, digests, scheme, dtype)
-    checks = [runner.submit("load-facts", attrgetter("error"), handle) for handle in loaded.values()]
-    for error in runner.gather(checks):
+        loaded[number] = runner.submit("load", read_part, folder, number, digests, scheme, shape)
+    facts = runner.gather([runner.submit("load-facts", attrgetter("facts"), handle) for handle in loaded.values()])
+    n_points, places = 0, [np.empty(0, np.int64)]
+    for number, (error, n_leaves, n_trees, youngest) in zip(loaded, facts, strict=True):
         if error is not None:
             raise error
+        if youngest >= metadata["next_key"]:
+            raise CorruptFileError(f"{path} is damaged: a point of part {number} is younger than the next one")
+        n_points += n_leaves
+        places.append(number * STRIDE + np.arange(n_trees))
+    if n_points != metadata["n_points"] or not np.array_equal(np.sort(top.ids), np.sort(np.concatenate(places))):
+        raise CorruptFileError(f"{path} is damaged: the parts are not those of the tree")
     return {number: runner.submit("part", part_of, handle) for number, handle in loaded.items()}
 
 
@@ -137,21 +172,24 @@ def write_part(part: Part, folder: str, number: int) -> dict[str, str]:
     }
 
 
-def read_part(folder: str, number: int, digests: list[str], scheme: Scheme, dtype: str) -> Loaded:
-    """Read a part, and check it. What is wrong is given back, as it would be no better the next time."""
+def read_part(folder: str, number: int, digests: list[str], scheme: Scheme, shape: tuple[int, str]) -> Loaded:
+    """Read a part of so many columns of a type, and check it.
+
+    What is wrong is given back, as it would be no better the next time.
+    """
     assert scheme.vectors is not None
     try:
         names = part_names(number)
         leaves, unions = (_read_table(Path(folder) / name, digest) for name, digest in zip(names, digests, strict=True))
-        points = _vectors(leaves["point"], np.dtype(dtype))
+        points = as_points(_vectors(leaves["point"]), shape[0], np.dtype(shape[1]))
         piece = Piece(
-            leaves["key"].to_numpy(),
-            leaves["weight"].to_numpy(),
+            _numbers(leaves["key"], np.int64),
+            as_weights(_numbers(leaves["weight"], np.float64), len(points)),
             scheme.vectors.coordinates(points),
             _children(unions),
             points if scheme.vectors.changes_points else None,
         )
-        if not is_part(piece):
+        if not is_part(piece) or piece.ids.min(initial=0) < 0:
             raise CorruptFileError("it is no forest")
     except (OSError, *SIGNS_OF_DAMAGE) as error:
         return Loaded(None, CorruptFileError(f"{folder} is damaged: part {number}: {error}"))
@@ -221,14 +259,21 @@ def _column(vectors: NDArray[Any]) -> Any:
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(vectors).ravel()), vectors.shape[1])
 
 
-def _vectors(column: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    chunks = column.combine_chunks()
-    flat = chunks.flatten().to_numpy(zero_copy_only=False).astype(dtype, copy=False)
+def _vectors(column: Any) -> NDArray[Any]:
+    flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
     return flat.reshape(len(column), column.type.list_size)
 
 
+def _numbers(column: Any, dtype: Any) -> NDArray[Any]:
+    """A column that has numbers of a type, and no gaps."""
+    values = column.to_numpy()
+    if values.dtype != dtype:
+        raise CorruptFileError(f"a column holds {values.dtype}, and not {np.dtype(dtype)}")
+    return values
+
+
 def _children(unions: Any) -> NDArray[np.int32]:
-    return np.column_stack([unions["left"].to_numpy(), unions["right"].to_numpy()]).astype(np.int32).reshape(-1, 2)
+    return np.column_stack([_numbers(unions[side], np.int32) for side in ("left", "right")])
 
 
 def _write_table(table: Any, file: Path) -> str:
@@ -251,7 +296,10 @@ def _read_table(file: Path, digest: str) -> Any:
         raise CorruptFileError(f"{file.name} is missing")
     if _digest(file) != digest:
         raise CorruptFileError(f"{file.name} does not have its checksum")
-    return pq.read_table(file)
+    try:
+        return pq.read_table(file)
+    except Exception as error:  # pyarrow has many kinds
+        raise CorruptFileError(f"{file.name} cannot be read: {error}") from error
 
 
 def _digest(file: Path) -> str:

@@ -361,7 +361,8 @@ class DistributedHierarchy:
         if self._origin == os.path.realpath(path):
             # What parts were read from is gone: from now on they are read from what took its place.
             metadata = files.read_metadata(path)
-            self._forest.reread(files.read_parts(runner, path, metadata, self._forest.scheme))
+            top = files.read_top(path, metadata)
+            self._forest.reread(files.read_parts(runner, path, metadata, self._forest.scheme, top))
 
     def close(self) -> None:
         """Let the workers forget the tree, and end the local cluster that was started for it.

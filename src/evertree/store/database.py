@@ -334,6 +334,8 @@ def check_place(path: str, read_only: bool) -> None:
         if not place.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {place.parent} for a file in it")
         return
+    if not place.is_file():
+        raise FileFormatError(f"{path} is a pipe or a device; a durable hierarchy is a file")
     if place.stat().st_nlink > 1:
         raise StoreError(
             f"{path} has another name, by a hard link, under which it could be written at the same time: copy it, or "

@@ -12,7 +12,7 @@ from evertree.errors import CorruptFileError, EvertreeError, InvariantError
 from evertree.file_format import SIGNS_OF_DAMAGE
 from evertree.hierarchy import Hierarchy
 from evertree.incoming import receive
-from evertree.inputs import as_dissimilarities, as_weights
+from evertree.inputs import as_dissimilarities, as_weights, as_whole_number
 from evertree.store.database import Database
 from evertree.store.records import keys_of, moment_of, points_of, unpack, window_of
 from evertree.tree import Incoming, invariants
@@ -64,7 +64,7 @@ def _insert_again(h: Hierarchy, header: Mapping[str, Any], arrays: Mapping[str, 
     points = points_of(header, arrays)
     if live.needs_order:
         matrix = as_dissimilarities(arrays["dissimilarities"], len(h), None if live.is_blank else live.dtype)
-        incoming = Incoming(points, None, matrix, header["n_evaluated"])
+        incoming = Incoming(points, None, matrix, as_whole_number("n_evaluated", header["n_evaluated"]))
     else:
         incoming = receive(live.scheme, points, None if live.is_blank else live)
     count = len(incoming)
@@ -81,7 +81,7 @@ def _update_again(h: Hierarchy, header: Mapping[str, Any], arrays: Mapping[str, 
     if live.needs_order:
         order, position = h._order_and_positions(leaves)
         matrix = as_dissimilarities(arrays["dissimilarities"], order.size, live.dtype, position)
-        incoming = Incoming(points, None, matrix, header["n_evaluated"])
+        incoming = Incoming(points, None, matrix, as_whole_number("n_evaluated", header["n_evaluated"]))
     else:
         incoming = receive(live.scheme, points, live)
     if len(incoming) != leaves.size:

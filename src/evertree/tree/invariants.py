@@ -25,13 +25,16 @@ from evertree.columns import (
     PairTree,
 )
 from evertree.errors import InvariantError
-from evertree.linkages import Ward
+from evertree.linkages import Minimax, Ward
 from evertree.tree.by_means import MeanLiveTree
 from evertree.tree.by_pairs import PairLiveTree
 from evertree.tree.live import LiveTree
 
 #: Squares below this have lost their digits.
 VANISHING = 1e-300
+
+#: Nodes that are compared with their children at once.
+_AT_ONCE = 1 << 14
 
 #: How far a mean of dissimilarities may drift over many edits, as a share of it.
 DRIFT = 1e-10
@@ -43,6 +46,7 @@ def check_all_but_statistics(live: LiveTree, leaves: NDArray[np.int32]) -> None:
     check_worklist(live)
     check_search(live)
     check_points(live)
+    check_unions(live)
     check_keys(live, leaves)
 
 
@@ -137,7 +141,7 @@ def _check_means(live: MeanLiveTree, leaves: NDArray[np.int32], members: Mapping
     tree = live.tree
     x = tree.mean[leaves].astype(np.float64)
     w = tree.size[leaves]
-    tolerance = 100 * float(np.finfo(live.dtype).eps) * np.sqrt(max(live.n_points, 1))
+    tolerance = _tolerance(live)
     _require(bool(np.all(tree.variance[leaves] == 0)), "a leaf has a variance")
     _require(bool(np.all(tree.height[leaves] == 0) and np.all(tree.radius[leaves] == 0)), "a leaf has a height")
     for u, below in members.items():
@@ -224,6 +228,67 @@ def check_points(live: LiveTree) -> None:
         else:
             _require(bool(np.all(np.isfinite(x[leaves >> 1]))), "a coordinate is not finite")
         _require(bool(np.all((height >= 0) & (height < np.inf))), "a height is negative or not finite")
+
+
+def check_unions(live: LiveTree) -> None:
+    """What is kept of a node follows from its children, as far as that can be told without their members. O(n m)."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+        _check_unions(live, live.nodes())
+
+
+def _check_unions(live: LiveTree, nodes: NDArray[np.int32]) -> None:
+    tree = live.tree
+    leaves, inner = nodes[nodes % 2 == 0], nodes[nodes % 2 == 1]
+    a, b = tree.left[inner], tree.right[inner]
+    sums = tree.size[a] + tree.size[b]
+    _require(bool(np.all(np.abs(tree.size[inner] - sums) <= 1e-9 * sums)), "a size is not that of both children")
+    _require(
+        bool(np.array_equal(tree.birth[inner], np.minimum(tree.birth[a], tree.birth[b]))),
+        "a birth is not that of the older child",
+    )
+    _require(bool(np.all(tree.height[leaves] == 0)), "a leaf has a height")
+    if isinstance(live, MeanLiveTree):
+        _require(bool(np.all((tree.variance[leaves] == 0) & (tree.radius[leaves] == 0))), "a leaf has a variance")
+        for column in (tree.variance, tree.height, tree.radius):
+            _require(bool(np.all((column[inner] >= 0) & (column[inner] < np.inf))), "a statistic is no number")
+        length = float(np.sqrt((tree.mean[leaves].astype(np.float64) ** 2).sum(axis=1).max(initial=0.0)))
+        for start in range(0, inner.size, _AT_ONCE):
+            _check_means_of_unions(live, inner[start : start + _AT_ONCE], length)
+    else:
+        for column in (tree.cross_left, tree.cross_right, tree.error, tree.error_left, tree.error_right):
+            _require(not np.isnan(column[inner]).any(), "a bound is no number")
+        _require(bool(np.all(tree.exact[inner] <= LEFT_IS_EXACT + RIGHT_IS_EXACT)), "a bound is of no known kind")
+        if isinstance(live.tag, Minimax):
+            _require(bool(np.all(np.isin(tree.center[inner], np.append(leaves, NULL)))), "a center is no point")
+
+
+def _check_means_of_unions(live: MeanLiveTree, inner: NDArray[np.int32], length: float) -> None:
+    """Means and variances of some nodes beside those of their children; no point is farther than `length` from 0.
+
+    Moves leave a union as it is when its parts change. So rounding is that of sums over its members.
+    """
+    tree, a, b = live.tree, live.tree.left[inner], live.tree.right[inner]
+    mean_a, mean_b = tree.mean[a].astype(np.float64), tree.mean[b].astype(np.float64)
+    share = (tree.size[b] / (tree.size[a] + tree.size[b]))[:, None]
+    noise = _tolerance(live) * length
+    off = np.abs(tree.mean[inner] - (mean_a + share * (mean_b - mean_a))).max(axis=1)
+    _require(bool(np.all(off <= noise)), "a mean is not that of both children")
+    sq_dist = ((mean_a - mean_b) ** 2).sum(axis=1)
+    share = share[:, 0]
+    spread = (1 - share) * tree.variance[a] + share * tree.variance[b] + share * (1 - share) * sq_dist
+    most = _tolerance(live) * spread + 2 * noise * np.sqrt(spread) + noise * noise + VANISHING
+    _require(bool(np.all(np.abs(tree.variance[inner] - spread) <= most)), "a variance is not that of both children")
+    lighter = np.minimum(tree.size[a], tree.size[b])
+    height = tree.variance[a] + tree.variance[b] + sq_dist
+    if isinstance(live.tag, Ward):
+        height = sq_dist * (1 - share) * tree.size[b]
+    most = 1e-9 * height + (2 * np.sqrt(sq_dist) + noise) * noise * np.maximum(1.0, lighter) + VANISHING
+    _require(bool(np.all(np.abs(tree.height[inner] - height) <= most)), "a height is not that of both children")
+
+
+def _tolerance(live: LiveTree) -> float:
+    """How far a mean of all points may be off, as a share of their length."""
+    return 100 * float(np.finfo(live.dtype).eps) * float(np.sqrt(max(live.n_points, 1)))
 
 
 def check_keys(live: LiveTree, leaves: NDArray[np.int32]) -> None:

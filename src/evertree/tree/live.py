@@ -422,7 +422,8 @@ class LiveTree(ABC):
     def _new_search(self, tree: MeanTree | PairTree) -> Search:
         """Room for searches among the points of a tree, with the lists that there are."""
         width, rows = self.aim.search_width, tree.parent.size // 2
-        search = new_search(rows, 4 if width is None else width, self.dtype)
+        # No level has more nodes than there are.
+        search = new_search(rows, 4 if width is None else min(width, 2 * rows), self.dtype)
         if hasattr(self, "search") and self.search.fresh.size:
             old = self.search
             both = min(rows, old.fresh.size)
