@@ -4,12 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test dist-check test-compiled test-processes test-plain lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
+.PHONY: demo test dist-check test-compiled test-processes test-plain coverage mutate lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
 	@echo "make reproduce   repeat the paper's experiments; EXTENDED=1 answers what it left open, too"
 	@echo "make test    run all tests, compiled, and the fast ones with the compiler off"
+	@echo "make coverage   run the fast tests with the compiler off, and say which lines they leave out"
+	@echo "make mutate   break lines of the source one by one, and see that a test notices each"
 	@echo "make docs    build the documentation site in docs/_build/html"
 	@echo "make animation   draw the moving picture of the documentation anew"
 	@echo "make lint    ruff, mypy and the import contract"
@@ -46,6 +48,13 @@ test-processes: $(VENV)/test
 
 test-plain: $(VENV)/test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p no:cacheprovider -m "not slow and not process"
+
+coverage: $(VENV)/test
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -p no:cacheprovider -m "not slow and not process"
+	$(BIN)/python -m coverage report
+
+mutate: $(VENV)/test
+	$(BIN)/python tests/mutations.py
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check .
@@ -123,4 +132,4 @@ lock:
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist docs/_build docs/gallery docs/api evertree-demo.png reproduction
+	rm -rf $(VENV) .coverage .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist docs/_build docs/gallery docs/api evertree-demo.png reproduction

@@ -235,6 +235,25 @@ def test_a_blocking_pair_across_a_border_is_found_and_resolved():
     assert runner.gather([forest.handles[1]])[0].piece.ids.tolist().count(45) == 1
 
 
+def test_a_light_point_inside_a_heavy_cluster_is_asked_for():
+    """A new point would rather merge with one that is much lighter than all that can be seen of its part."""
+    x = np.array([[-10, 0], [-10, 1], [-11, 0], [-3, 0], [8, 0], [18, 0], [25, 0], [25, 1], [26, 0], [26, 1], [0, 0]])
+    x, weights = x.astype(float), np.array([50, 50, 50, 1, 0.01, 100, 50, 50, 50, 50, 1])
+    light, new = 4, np.array([10])
+    forest, runner = planted(x[:10], np.repeat([0, 1], [4, 6]), weights=weights[:10], part_size=8)
+    forest.refine(runner)
+    held = {number: runner.gather([handle])[0].piece.ids for number, handle in forest.handles.items()}
+    assert sorted(map(sorted, held.values())) == [[0, 1, 2, 3], [4, 5, 6, 7, 8, 9]]
+    (number,) = (number for number, ids in held.items() if light not in ids)
+    edit = insert_into, forest.handles[number], np.array([0]), x[new], new, weights[new], WARD, AIM
+    forest.edited(runner, {number: runner.submit("insert", *edit)})
+    forest.refine(runner)
+    assert_valid(forest, runner, x, weights)
+    live = inflate(forest.whole(runner), WARD, AIM)
+    leaf = 2 * np.argsort(live.tree.birth[: 2 * len(x) : 2])
+    assert live.tree.parent[leaf[light]] == live.tree.parent[leaf[new[0]]]
+
+
 def test_a_round_that_finds_nothing_changes_nothing():
     x = np.concatenate([DATA["random"], DATA["random"] + 1000])
     forest, runner = planted(x, np.repeat([0, 1], 40))

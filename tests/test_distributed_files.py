@@ -20,8 +20,6 @@ distributed = pytest.importorskip("distributed", reason="distributed trees need 
 pd = pytest.importorskip("pandas")
 files = pytest.importorskip("evertree.distributed.files")
 
-pytestmark = pytest.mark.slow
-
 
 def points(n: int = 80) -> np.ndarray:
     rng = np.random.default_rng(0)
@@ -41,6 +39,7 @@ def saved(original, tmp_path) -> Path:
     return Path(shutil.copytree(original, tmp_path / "tree"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("linkage", "metric", "params", "dtype"),
     [
@@ -71,6 +70,7 @@ def test_a_tree_comes_back_as_it_was(client, tmp_path, linkage, metric, params, 
     assert u.is_monotone()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [0, 1])
 def test_small_trees(client, tmp_path, n):
     et.distributed.cluster(points(n), client).save(tmp_path / "tree")
@@ -81,6 +81,7 @@ def test_small_trees(client, tmp_path, n):
     t.validate()
 
 
+@pytest.mark.slow
 def test_other_programs_can_read_the_points(saved):
     parts = [pd.read_parquet(path) for path in sorted(saved.glob("*-points.parquet"))]
     assert len(parts) > 1
@@ -89,6 +90,7 @@ def test_other_programs_can_read_the_points(saved):
     np.testing.assert_array_equal(np.stack(table["point"]), points())
 
 
+@pytest.mark.slow
 def test_saving_over_the_directory_that_it_was_read_from(client, saved):
     before = sorted(saved.parent.iterdir())
     t = et.distributed.load(saved, client)
@@ -102,6 +104,7 @@ def test_saving_over_the_directory_that_it_was_read_from(client, saved):
     t.validate()
 
 
+@pytest.mark.slow
 def test_nothing_refers_to_files_that_were_written_over(client, saved):
     """Or a worker that is lost later could not be made up for."""
 
@@ -122,6 +125,7 @@ def test_nothing_refers_to_files_that_were_written_over(client, saved):
     assert not old & tasks()
 
 
+@pytest.mark.slow
 def test_a_link_stays_a_link(client, saved):
     link = saved.with_name("link")
     link.symlink_to(saved)
@@ -149,6 +153,7 @@ def test_places_that_cannot_be_saved_to(client, tmp_path):
     assert (tmp_path / "other" / "thesis.txt").read_text() == "years of work"
 
 
+@pytest.mark.slow
 def test_a_save_that_fails_leaves_what_was_there(client, saved, monkeypatch):
     before = {path.name: path.read_bytes() for path in saved.iterdir()}
     t = et.distributed.load(saved, client)
@@ -190,6 +195,7 @@ def test_foreign_directories_are_refused(client, tmp_path):
         et.distributed.load(tmp_path, client)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["part-00000-points.parquet", "part-00001-unions.parquet", "top.parquet"])
 @pytest.mark.parametrize("damage", ["changed", "cut off", "gone"])
 def test_damaged_files_are_noticed(client, saved, name, damage):
@@ -204,6 +210,7 @@ def test_damaged_files_are_noticed(client, saved, name, damage):
         et.distributed.load(saved, client)
 
 
+@pytest.mark.slow
 def test_damage_that_shows_when_a_part_is_read_again(saved):
     scheme = Scheme("ward", "euclidean")
     loaded = files.read_part(str(saved), 0, ["another", "another"], scheme, (3, "float64"))
@@ -211,6 +218,7 @@ def test_damage_that_shows_when_a_part_is_read_again(saved):
         files.part_of(loaded)
 
 
+@pytest.mark.slow
 def test_damaged_metadata_are_noticed(client, saved):
     path = saved / "metadata.json"
     text = path.read_text()
@@ -220,6 +228,7 @@ def test_damaged_metadata_are_noticed(client, saved):
             et.distributed.load(saved, client)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -247,6 +256,7 @@ def test_forged_metadata_are_refused(client, saved, change):
         et.distributed.load(saved, client)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["part-00000-points.parquet", "part-00001-unions.parquet", "top.parquet"])
 def test_forged_files_are_refused(client, saved, name):
     """With right checksums: columns that are missing, of other types, with gaps or other values, in all files."""
@@ -279,6 +289,7 @@ def reseal(saved: Path, name: str) -> None:
     path.write_text(json.dumps({"metadata": metadata, "sha256": hashlib.sha256(to_json(metadata)).hexdigest()}))
 
 
+@pytest.mark.slow
 def test_directories_of_newer_versions_are_refused(client, saved):
     path = saved / "metadata.json"
     sealed = json.loads(path.read_text())

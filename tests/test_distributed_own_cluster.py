@@ -32,3 +32,31 @@ def test_a_cluster_of_our_own_ends_with_an_error():
         et.distributed.cluster([[np.nan]])
     with pytest.raises(ValueError, match="No clients"):
         distributed.default_client()
+
+
+def test_connections_without_a_client_share_a_cluster(monkeypatch):
+    """Of threads here, which start faster."""
+    clients = pytest.importorskip("evertree.distributed.clients")
+    started = []
+
+    def start(**options):
+        started.append(distributed.LocalCluster(**{**options, "n_workers": 1, "processes": False}))
+        return started[-1]
+
+    monkeypatch.setattr(clients, "LocalCluster", start)
+    one = clients.Connection()
+    two, same = clients.Connection(), clients.Connection(one.client)
+    client = one.client
+    assert two.client is same.client is client
+    for connection in (one, one, two):
+        connection.close()
+        assert not connection.is_open
+    assert client.status == "running"
+    same.close()
+    assert client.status == "closed"
+    with pytest.raises(et.errors.ClosedError, match="is closed: load it"):
+        same.client  # noqa: B018
+    with pytest.raises(et.errors.ParameterError, match="client must be running; it is closed"):
+        clients.Connection(client)
+    clients.Connection().close()
+    assert len(started) == 2

@@ -278,6 +278,13 @@ def test_rows_that_are_committed_late_or_without_a_version_are_found(source):
         assert follower.poll(full=True).updated == 1
 
 
+def test_rows_that_change_and_keep_the_last_version_are_found(sqlite_source):
+    """Two transactions may come in one tick of a clock."""
+    with sqlite_source.follow(version="version") as follower:
+        sqlite_source.execute("UPDATE items SET x = x + 1 WHERE id = 0")
+        assert follower.poll().updated == 1
+
+
 def test_unusable_rows_come_and_go(source, caplog):
     source.insert([(7, None, 1.0), (8, float("inf"), 1.0), (9, 1e200, 1.0)])
     if source.kind != "sqlite":  # which has no NaN

@@ -102,3 +102,20 @@ def test_the_oldest_keys(rng, named):
         keys, leaves = table.oldest(wanted)
         assert list(zip(keys, leaves.tolist(), strict=True)) == expected[:wanted]
         assert table.keys() == [key for key, _ in expected]
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_keys_follow_their_leaves_to_new_numbers(rng, named):
+    table, births = KeyTable(), np.arange(20)
+    keys = table.add([f"key {i}" for i in births] if named else None, (2 * births).astype(np.int32))
+    table.discard(keys[3:7])
+    place = np.empty(40, np.int32)
+    place[::2] = 2 * rng.permutation(20)
+    expected = place[table.leaves()]
+    table.relocate(place)
+    live = keys[:3] + keys[7:]
+    assert table.keys() == live
+    assert 0 in expected
+    np.testing.assert_array_equal(table.leaves(), expected)
+    np.testing.assert_array_equal(table.leaves_of(live), expected)
+    assert table.keys_of(expected, np.delete(births, range(3, 7))) == live

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import logging
 import os
@@ -174,6 +175,79 @@ def test_command_line_without_its_extra():
     assert result.returncode == 1
     assert "pip install 'evertree[cli]'" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_the_command_starts_and_ends(monkeypatch, capsys):
+    pytest.importorskip("typer", reason="the command line needs typer")
+    from evertree import __main__ as command
+
+    monkeypatch.setattr(sys, "argv", ["evertree", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"evertree {evertree.__version__}\n")
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evertree.cli.app", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == 130
+    monkeypatch.setitem(sys.modules, "evertree.cli", None)
+    with pytest.raises(ModuleNotFoundError, match=r"evertree\.cli"):  # which no extra would mend
+        command.main()
+    monkeypatch.setitem(sys.modules, "rich", None)
+    with pytest.raises(SystemExit, match=r"needs rich: pip install 'evertree\[cli\]'"):
+        command.main()
+
+
+def test_closed_streams_are_replaced(monkeypatch):
+    from evertree import __main__ as command
+
+    opened = []
+    monkeypatch.setattr(command.os, "open", lambda *arguments: opened.append(arguments))
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    command._replace_closed_streams()
+    nowhere = [sys.stdout, sys.stderr]
+    for stream in nowhere:
+        stream.write("nobody reads this \ud800")
+        stream.close()
+    assert sys.stdin is None
+    assert [arguments[0] for arguments in opened] == [os.devnull]
+    assert [stream.name for stream in nowhere] == [os.devnull] * 2
+
+
+def test_demo_on_a_few_digits(tmp_path, monkeypatch):
+    """The whole of it, as a command, is `test_demo`."""
+    for module in ("matplotlib", "sklearn", "rich"):
+        pytest.importorskip(module, reason=f"the demo needs {module}")
+    from rich.console import Console
+
+    from evertree import demo
+
+    X, y = demo._load_digits(0)
+    monkeypatch.setattr(demo, "_load_digits", lambda seed: (X[:40], y[:40]))
+    for name, number in {"_N_REMOVED": 3, "_N_UPDATED": 4, "_BATCH": 16}.items():
+        monkeypatch.setattr(demo, name, number)
+    console = Console(record=True, width=120, file=io.StringIO())
+    demo.run(console, tmp_path / "picture.svg", seed=0)
+    said = console.export_text()
+    assert said.startswith("40 handwritten digits of 8 × 8 pixels, Ward linkage: 3 are removed again, 4 arrive")
+    rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in said.splitlines() if line.startswith("│")}
+    assert list(rows) == ["live", "refined", "homogeneous", "batch HAC"]
+    assert rows["batch HAC"][3].strip() == rows["refined"][3].strip() == "0.0%"
+    assert (tmp_path / "picture.svg").read_text(encoding="utf-8").count("purity") >= 2
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") == "0", reason="it takes minutes; see test_warmup")
+def test_to_warm_up_uses_everything_once():
+    pytest.importorskip("typer", reason="the command line needs typer")
+    from evertree.cli import compiling
+
+    for job in compiling.jobs(["average"], ["float32"]):
+        assert compiling.compile_for(job) == 0
+    assert compiling.where(None) == "the compiler is switched off by NUMBA_DISABLE_JIT"
 
 
 @pytest.mark.process

@@ -9,7 +9,9 @@ import pytest
 
 import evertree as et
 import helpers
+import naive
 from evertree.columns import NULL
+from evertree.distributed import routing
 from evertree.distributed.pieces import Piece, deflate, inflate, join, side_by_side, split
 from evertree.distributed.runner import InProcess
 from evertree.scheme import Scheme
@@ -146,3 +148,20 @@ def test_tasks_in_process_share_nothing():
     assert taken[1].tolist() == [0, 0, 0]
     assert runner.n_tasks == {"keep": 1}
     assert runner.bytes_moved > 0
+
+
+@pytest.mark.parametrize(("linkage", "metric"), [("ward", "euclidean"), ("average", "sqeuclidean")])
+def test_the_nearest_of_some_nodes(linkage, metric, monkeypatch):
+    """By definition, some points at a time."""
+    monkeypatch.setattr(routing, "_DISTANCES_AT_ONCE", 9)
+    x, new = DATA["random"][:12], DATA["random"][12:20]
+    piece, _ = deflate(live_of(x, linkage, metric))
+    nodes = np.array([0, 5, 17, 20])
+    found = routing.find_nearest(new, piece, nodes, Scheme(linkage, metric), AIM)
+    everything = np.concatenate([x, new])
+    zeta = naive.ward(everything) if linkage == "ward" else naive.average(naive.sqeuclidean(everything))
+    first, stop = piece.stretches()
+    below = [frozenset(piece.ids[first[u] : stop[u]].tolist()) for u in nodes]
+    expected = [min(range(4), key=lambda k: zeta(below[k], frozenset([i]))) for i in range(12, 20)]
+    assert found.tolist() == expected
+    assert len(set(expected)) > 1

@@ -486,6 +486,20 @@ def test_a_refined_tree_is_the_same_for_the_same_input(rng, monkeypatch, fewest)
     assert trees[0] == trees[1] == trees[2]
 
 
+def test_a_light_point_of_an_earlier_batch_is_found():
+    """A bound has to allow for it. When 2 leaves, 0 would rather merge with 1, which is light and does not search."""
+    h = Hierarchy(search_width=None)
+    h.insert([[0.0], [8.0]], sample_weight=[0.1, 0.01])
+    h.insert([[-2.3], [-5.0], [18.0]], sample_weight=[10, 10, 100])
+    h.refine()
+    assert h.sibling(h.leaf(0)) == h.leaf(2)
+    assert h.sibling(h.leaf(1)) == h.leaf(4)
+    h.remove([2])
+    h.refine()
+    h.certify()
+    assert h.sibling(h.leaf(0)) == h.leaf(1)
+
+
 @pytest.mark.slow
 def test_slices_towards_the_other_goal_go_on(rng):
     """They do not look at all nodes again each time."""

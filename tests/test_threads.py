@@ -496,6 +496,20 @@ def test_a_partner_that_is_not_to_be_had_is_not_searched_for_again(linkage):
     assert live.n_pending == 0
 
 
+@pytest.mark.parametrize("linkage", ["ward", "average"])
+def test_a_graft_that_is_no_longer_wanted_is_not_made(linkage):
+    """Of two that found the same partner, the first may have it."""
+    h = et.Hierarchy(linkage, "sqeuclidean", n_jobs=2)
+    h.insert([[0.0], [1.0], [10.0], [11.0], [30.0]])
+    h.refine()
+    live, before = h._live, h.linkage_matrix()
+    nodes, partners = (np.array([h.leaf(key) for key in keys], np.int32) for keys in ((1, 3), (2, 0)))
+    live.note_all_due()
+    kernels.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
+    assert live.n_grafts == live.n_moves == 0
+    np.testing.assert_array_equal(h.linkage_matrix(), before)
+
+
 def test_the_check_at_the_root_of_a_treelet_reads_what_is_below_it():
     """Whether Ward makes a move depends on the height of the child that it joins with another node."""
     h = et.Hierarchy(n_jobs=2)

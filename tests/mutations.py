@@ -1,0 +1,225 @@
+"""Mutants: lines of the source that are wrong on purpose, each with a test that must notice.
+
+``make mutate`` makes one after the other in a copy of the sources, with the compiler off, and fails if one survives.
+`test_mutations` checks, in no time, that the lines are still there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+
+#: What pytest returns where all tests passed, and where some failed. Otherwise it has found none, or broke.
+PASSED, FAILED = 0, 1
+
+
+class Mutant(NamedTuple):
+    """One wrong line."""
+
+    what: str
+    file: str  # below src/evertree
+    line: str  # without its indentation; no other line of the file is the same
+    wrong: str  # what stands in its place
+    test: str  # one that fails then, the fastest
+
+    def applied(self, source: str) -> str:
+        """The source with the wrong line; ValueError if the line is not there exactly once."""
+        lines = source.splitlines(keepends=True)
+        (place,) = [i for i, line in enumerate(lines) if line.strip() == self.line]
+        lines[place] = lines[place].replace(self.line, self.wrong)
+        return "".join(lines)
+
+
+MUTANTS = [
+    Mutant(
+        "a neighbour of a node that changed is not checked again",
+        "kernels/worklist.py",
+        "push(work, sibling(tree, u))",
+        "pass",
+        "tests/test_edits.py::test_edits_agree_with_the_definition[ward-euclidean]",
+    ),
+    Mutant(
+        "a node takes the place of the wrong child",
+        "kernels/topology.py",
+        "elif tree.left[p] == old:",
+        "elif tree.right[p] == old:",
+        "tests/test_topology.py::test_move_agrees_with_naive",
+    ),
+    Mutant(
+        "parts of a mean have each other's weights",
+        "kernels/merge.py",
+        "rest, share = tree.size[a] / size, tree.size[b] / size",
+        "rest, share = tree.size[b] / size, tree.size[a] / size",
+        "tests/test_statistics.py::test_statistics_of_a_union_are_those_of_its_points",
+    ),
+    Mutant(
+        "a mean of dissimilarities forgets the weights",
+        "kernels/pairs.py",
+        "share[t] = tree.size[2 * rows[t]] / total",
+        "share[t] = 1.0 / rows.size",
+        "tests/test_edits.py::test_edits_agree_with_the_definition[average-euclidean]",
+    ),
+    Mutant(
+        "a tie goes to the younger point",
+        "kernels/linkage_values.py",
+        "return tree.birth[a] < tree.birth[b] if tied else z_a < z_b",
+        "return tree.birth[a] > tree.birth[b] if tied else z_a < z_b",
+        "tests/test_edits.py::test_place_of_a_new_point_is_the_papers[average-sqeuclidean]",
+    ),
+    Mutant(
+        "what was measured ahead is not stale when a point comes",
+        "kernels/pair_path.py",
+        "note_stale(tree, p)",
+        "pass",
+        "tests/test_threads_pairs.py::test_the_tree_is_that_of_one_thread[single-few-stable]",
+    ),
+    Mutant(
+        "a node above one that left is not stale",
+        "kernels/remove.py",
+        "mark_path(tree, work, tree.parent[s])",
+        "work.mark[tree.parent[s]] |= STALE",
+        "tests/test_edits.py::test_every_edit_of_hard_data_leaves_a_homogeneous_tree[ward-euclidean-random]",
+    ),
+    Mutant(
+        "the node at which a graft ends keeps its height",
+        "kernels/graft.py",
+        "tree.height[top] = linkage_value(linkage, tree, tree.left[top], tree.right[top])",
+        "pass",
+        "tests/test_stable.py::test_ties_end_at_a_tree_that_is_certified",
+    ),
+    Mutant(
+        "a height that has to be computed from pairs is not",
+        "kernels/pair_path.py",
+        "recompute_height(linkage, tree, np.int64(u))",
+        "tree.height[u] = max(tree.height[a], tree.height[b])",
+        "tests/test_pairs.py::test_every_metric[single-euclidean]",
+    ),
+    Mutant(
+        "a graft is not looked at again after those before it",
+        "kernels/rounds.py",
+        "if not is_blocking(linkage, tree, tolerance, a, q, value):",
+        "if False:",
+        "tests/test_threads.py::test_a_graft_that_is_no_longer_wanted_is_not_made",
+    ),
+    Mutant(
+        "a bound from pivots is none",
+        "kernels/pairs.py",
+        "upper = min(upper, p + q)",
+        "upper = min(upper, max(p, q))",
+        "tests/test_pairs.py::test_bounds_change_nothing[complete-60-3]",
+    ),
+    Mutant(
+        "the lightest point of a tree is that of the last batch",
+        "tree/live.py",
+        "self._lightest = min(self._lightest, float(weights.min(initial=np.inf)))",
+        "self._lightest = float(weights.min(initial=np.inf))",
+        "tests/test_stable.py::test_a_light_point_of_an_earlier_batch_is_found",
+    ),
+    Mutant(
+        "points of other parts are thought to be as heavy as their clusters",
+        "distributed/asking.py",
+        "live.search.bound[LIGHTEST] = lightest",
+        "pass",
+        "tests/test_borders.py::test_a_light_point_inside_a_heavy_cluster_is_asked_for",
+    ),
+    Mutant(
+        "a key is lost when nodes are numbered anew",
+        "keys.py",
+        "self._leaf_of = {key: int(place[leaf]) for key, leaf in self._leaf_of.items()}",
+        "self._leaf_of = {key: int(place[leaf]) for key, leaf in self._leaf_of.items() if place[leaf]}",
+        "tests/test_keys.py::test_keys_follow_their_leaves_to_new_numbers",
+    ),
+    Mutant(
+        "numbered keys stay where they were when nodes are numbered anew",
+        "keys.py",
+        "leaves[leaves != NULL] = place[leaves[leaves != NULL]]",
+        "pass",
+        "tests/test_keys.py::test_keys_follow_their_leaves_to_new_numbers",
+    ),
+    Mutant(
+        "a window has one point too many",
+        "hierarchy/workings.py",
+        "n_outside = 0 if last is None else max(len(self) - last, 0)",
+        "n_outside = 0 if last is None else max(len(self) - last - 1, 0)",
+        "tests/test_window.py::test_the_points_are_those_of_the_definition[ward-euclidean-0]",
+    ),
+    Mutant(
+        "a point is too old at the very age limit",
+        "window.py",
+        "if moment.time - time <= self.limits.max_age:",
+        "if moment.time - time < self.limits.max_age:",
+        "tests/test_window.py::test_the_points_are_those_of_the_definition[ward-euclidean-0]",
+    ),
+    Mutant(
+        "an edit is not committed",
+        "store/database.py",
+        "_uri(path, read_only), timeout=_PATIENCE, isolation_level=None, check_same_thread=False, uri=True",
+        '_uri(path, read_only), timeout=_PATIENCE, isolation_level="", check_same_thread=False, uri=True',
+        "tests/test_store.py::test_edits_are_in_the_file_before_the_call_returns[ward-euclidean-stable]",
+    ),
+    Mutant(
+        "rows that have the last version are not read again",
+        "sql/tables.py",
+        "return sa.or_(self.version >= bound, self.version.is_(None))",
+        "return sa.or_(self.version > bound, self.version.is_(None))",
+        "tests/test_follow.py::test_rows_that_change_and_keep_the_last_version_are_found",
+    ),
+    Mutant(
+        "clusters of keys that left stay in the table",
+        "sql/follower.py",
+        "self._tables.delete_assignments(connection, gone)",
+        "pass",
+        "tests/test_follow.py::test_insert_update_delete[sqlite]",
+    ),
+]
+
+
+def copy_sources(folder: Path) -> None:
+    """Copy all that tests need."""
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("conftest.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder)
+
+
+def run(folder: Path, tests: list[str]) -> int:
+    """Run tests on the sources in a folder, with the compiler off; return what pytest does."""
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow and not process"]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(folder / "src")}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    command = [sys.executable, "-m", "pytest", *options, *tests]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode not in (PASSED, FAILED):
+        raise RuntimeError(f"pytest broke:\n{done.stdout}{done.stderr}")
+    return done.returncode
+
+
+def main() -> int:
+    """Try all mutants; return how many survived."""
+    survived = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        copy_sources(folder)
+        if run(folder, sorted({mutant.test for mutant in MUTANTS})) != PASSED:
+            raise RuntimeError("the tests fail without any mutant: see `make test`")
+        for mutant in MUTANTS:
+            path = folder / "src" / "evertree" / mutant.file
+            source = path.read_text(encoding="utf-8")
+            path.write_text(mutant.applied(source), encoding="utf-8")
+            is_caught = run(folder, [mutant.test]) == FAILED
+            path.write_text(source, encoding="utf-8")
+            survived += not is_caught
+            print(f"{'caught  ' if is_caught else 'SURVIVED'}  {mutant.file}: {mutant.what}", flush=True)
+    print(f"{len(MUTANTS) - survived} of {len(MUTANTS)} mutants were caught")
+    return survived
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(), 1))
