@@ -71,7 +71,10 @@ def test_importing_is_light(tmp_path):
         "typer",
         "rich",
     ]
-    loaded = run(f"import sys, json; from evertree import *; print(json.dumps([m for m in {heavy} if m in sys.modules]))", tmp_path)
+    loaded = run(
+        f"import sys, json; from evertree import *; print(json.dumps([m for m in {heavy} if m in sys.modules]))",
+        tmp_path,
+    )
     assert loaded == []
 
 

@@ -25,6 +25,9 @@ FORMAT_VERSION = 4
 
 _FORMAT = "evertree hierarchy"
 
+#: How a file of another kind begins.
+_SQLITE = b"SQLite format 3"
+
 #: What damaged or forged content leads to.
 SIGNS_OF_DAMAGE = (
     EvertreeError,
@@ -75,13 +78,20 @@ def check_arrays(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]], pat
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header and the arrays of a file, checked."""
     with open(path, "rb") as file:
-        if file.read(2) != b"PK":
+        beginning = file.read(len(_SQLITE))
+        if beginning == _SQLITE:
+            raise FileFormatError(
+                f"{path} is an SQLite database: if it is a durable hierarchy, use evertree.open(path)"
+            )
+        if not beginning.startswith(b"PK"):
             raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
         try:
             with zipfile.ZipFile(file) as archive:
                 return _read_archive(archive, path)
         except EvertreeError:
             raise
+        except zipfile.BadZipFile as error:
+            raise CorruptFileError(f"{path} is damaged: its end, or a part of it, is missing or changed") from error
         except Exception as error:  # zipfile and NumPy raise many kinds of errors on damaged files
             raise CorruptFileError(f"{path} is damaged: {error}") from error
 
