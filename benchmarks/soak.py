@@ -215,7 +215,6 @@ class World:
     def drawn(self) -> Edit:
         """An edit: of a tree that is large rather a removal, of one that is small an insertion."""
         rng, model, size = self._rng, self.model, self.plan.size
-        model.clock += 1
         if len(model) < size // 4:
             return self._insertion(int(rng.integers(1, size // 4 + 2)))
         fullness = len(model) / size
@@ -236,6 +235,7 @@ class World:
 
     def _insertion(self, count: int) -> Edit:
         model = self.model
+        model.clock += 1
         keys = [f"{model.clock}.{i}" for i in range(count)] if self._rng.random() < 0.3 else None
         given = {"X": self._points(count), "keys": keys, "sample_weight": self._weights(count), "time": model.clock}
         return Edit("insert", given)

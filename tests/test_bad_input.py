@@ -116,7 +116,7 @@ INSERTS = [
         r"keys must be new; taken already: 'a'.*use update\(\)",
     ),
     ({"keys": ["x", "x"]}, errors.DuplicateKeyError, ValueError, "keys must differ; given more than once: 'x'"),
-    ({"keys": ["x"]}, errors.InvalidKeyError, ValueError, "one key for each of the 2 points; there are 1"),
+    ({"keys": ["x"]}, errors.InvalidKeyError, ValueError, "one key for each point, 2 in all; there are 1"),
     ({"keys": ["x", []]}, errors.InvalidKeyError, TypeError, "keys must be hashable, such as numbers"),
     (
         {"keys": [1.0, float("nan")]},
@@ -168,7 +168,7 @@ def test_keys_of_remove_and_update(h, keys, error, builtin, message):
 
 def test_update_with_the_wrong_number_of_rows(h):
     before = fingerprint(h)
-    with pytest.raises(errors.DimensionError, match="X must have a row for each of the 2 keys; it has 1"):
+    with pytest.raises(errors.DimensionError, match="X must have a row for each key, 2 in all; it has 1"):
         h.update(["a", "b"], np.ones((1, 3)))
     with pytest.raises(errors.WeightError, match="must be positive"):
         h.update(["a", "b"], np.ones((2, 3)), sample_weight=[1, 0])

@@ -333,7 +333,7 @@ def test_save_and_load(tmp_path):
     with pytest.raises(errors.ParameterError, match="metric must be a function"):
         et.load(tmp_path / "tree", metric="euclidean")
     h.insert([object()])
-    with pytest.raises(errors.NotSavableError, match="this one is a object"):
+    with pytest.raises(errors.NotSavableError, match="this one is of type object"):
         h.save(tmp_path / "tree")
     plain = Hierarchy()
     plain.insert([[0.0]])

@@ -118,7 +118,7 @@ def test_an_index_without_a_name_is_left_out(points_of):
         ("id,x\na,1\n,2\n", {"key": "id"}, "column 'id' has no key in row 2"),
         ("id,x\na,1\na,2\n", {"key": "id"}, "--key id: keys must differ; given more than once: 'a'"),
         (b"\x00\x01binary\x00", {}, "is neither text (in UTF-8) nor Parquet, .npy or .npz"),
-        ("x,y\n1,2\n".encode("utf-16"), {}, "is neither text (in UTF-8) nor Parquet"),
+        ("x,y\n1,2\n".encode("utf-16"), {}, "is text in UTF-16: save it as UTF-8"),
         (b"SQLite format 3\0" + bytes(100), {}, "is an SQLite database"),
         (b"PAR1\0 but no more", {}, "is damaged"),
         (b"PAR1 but no more, PAR1", {}, "is damaged"),

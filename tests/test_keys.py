@@ -78,7 +78,7 @@ def test_keys_survive_json():
 
 
 def test_keys_that_cannot_be_saved_are_named():
-    with pytest.raises(InvalidKeyError, match="can be saved; this one is a complex: 1j"):
+    with pytest.raises(InvalidKeyError, match="can be saved; this one is of type complex: 1j"):
         encode_all([1, 1j])
 
 

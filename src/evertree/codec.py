@@ -92,7 +92,7 @@ def _encode(value: Any) -> Any:
 def _refusal(value: Any) -> NotSavableError:
     return NotSavableError(
         "only keys and points that are numbers, strings, None, bytes, dates, UUIDs, arrays of numbers, or tuples, "
-        f"lists, dicts and sets of these can be saved; this one is a {type(value).__name__}: {value!r}"
+        f"lists, dicts and sets of these can be saved; this one is of type {type(value).__name__}: {value!r}"
     )
 
 

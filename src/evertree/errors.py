@@ -24,27 +24,27 @@ class EvertreeError(Exception):
 
 
 class ParameterError(EvertreeError, ValueError):
-    """An option has a value that it cannot have."""
+    """An option has a value that it cannot have. The text says which it may have."""
 
 
 class TimeError(ParameterError):
-    """A time that goes back, or is by another clock than those before it."""
+    """A time that goes back, or is by another clock than those before it. The text says how to go on."""
 
 
 class LinkageError(ParameterError):
-    """A linkage and a metric that have no meaning together, or are not known."""
+    """A linkage and a metric that have no meaning together, or are not known. The text names those that go together."""
 
 
 class UnstableError(EvertreeError):
-    """A tree is not one that batch clustering would have made."""
+    """A tree is not one that batch clustering would have made: `refine` takes it there."""
 
 
 class DataError(EvertreeError, ValueError):
-    """The points themselves cannot be used."""
+    """The points themselves cannot be used. The text names the rows."""
 
 
 class DimensionError(DataError):
-    """The wrong number of dimensions, columns or rows."""
+    """The wrong number of dimensions, columns or rows: reshape, or choose the columns of the points before."""
 
 
 class NotNumericError(DataError, TypeError):
@@ -52,31 +52,34 @@ class NotNumericError(DataError, TypeError):
 
 
 class NotFiniteError(DataError):
-    """NaN or infinity among the values."""
+    """NaN or infinity among the values: fill these, or drop their rows, which the text names."""
 
 
 class MagnitudeError(DataError):
-    """Values so large that their squares overflow."""
+    """Values so large that their squares overflow: scale the data."""
 
 
 class ZeroVectorError(DataError):
-    """A row of zeros, or of equal values, that the metric makes nothing of: it has no direction, or no distribution."""
+    """A row of zeros, or of equal values, that the metric makes nothing of: it has no direction, or no distribution.
+
+    Drop it, or take another metric.
+    """
 
 
 class WeightError(DataError):
-    """Weights that are not positive numbers, one for each point."""
+    """Weights that are not positive numbers, one for each point: leave points out that should weigh nothing."""
 
 
 class KeysError(EvertreeError):
-    """Something is wrong with the keys."""
+    """Something is wrong with the keys. The text names them."""
 
 
 class UnknownKeyError(KeysError, KeyError):
-    """A key that no live point has."""
+    """A key that no live point has: see ``keys()``, or ask ``key in h`` first."""
 
 
 class DuplicateKeyError(KeysError, ValueError, KeyError):
-    """A key that is taken already, or given twice."""
+    """A key that is taken already, or given twice: `update` changes a live point."""
 
 
 class InvalidKeyError(KeysError, TypeError, ValueError):
@@ -84,27 +87,27 @@ class InvalidKeyError(KeysError, TypeError, ValueError):
 
 
 class NotSavableError(InvalidKeyError):
-    """A key or a point that cannot be written to a file."""
+    """A key or a point that cannot be written to a file: use numbers, strings, dates, or tuples of these."""
 
 
 class UnknownNodeError(EvertreeError, ValueError, IndexError):
-    """A number that is not a node of the tree as it is now."""
+    """A number that is not a node of the tree as it is now: ask for nodes again after an edit or a refinement."""
 
 
 class EmptyHierarchyError(EvertreeError, ValueError):
-    """The question has no answer for a hierarchy without points."""
+    """The question has no answer for a hierarchy without points: insert some, or ask ``len(h)`` first."""
 
 
 class FileFormatError(EvertreeError, ValueError):
-    """Not a file that this version of evertree can read."""
+    """Not a file that this version of evertree can read. The text says what it seems to be."""
 
 
 class NewerFormatError(FileFormatError):
-    """The file was written by a newer version of evertree."""
+    """The file was written by a newer version of evertree: upgrade."""
 
 
 class CorruptFileError(FileFormatError):
-    """The file is damaged, or was changed by hand."""
+    """The file is damaged, or was changed by hand. It is left as it is: take a copy that was made before."""
 
 
 class StoreError(EvertreeError, OSError):
@@ -112,15 +115,15 @@ class StoreError(EvertreeError, OSError):
 
 
 class LockedError(StoreError):
-    """The file is open for writing elsewhere."""
+    """The file is open for writing elsewhere: close it there, or open it with ``read_only=True``."""
 
 
 class ReadOnlyError(StoreError):
-    """An edit of a hierarchy that was opened for reading alone."""
+    """An edit of a hierarchy that was opened for reading alone: open it for writing, or edit a ``copy()``."""
 
 
 class ClosedError(StoreError, ValueError):
-    """An edit of a durable hierarchy that has been closed."""
+    """An edit of a durable hierarchy that has been closed: open it again, or edit a ``copy()``."""
 
 
 class InvariantError(EvertreeError, AssertionError):
@@ -128,7 +131,7 @@ class InvariantError(EvertreeError, AssertionError):
 
 
 class MissingExtraError(EvertreeError, ImportError):
-    """An optional package is needed that is not installed."""
+    """An optional package is needed that is not installed. The text has the command that installs it."""
 
 
 class DatabaseError(EvertreeError, OSError):
@@ -140,7 +143,7 @@ class TransientDatabaseError(DatabaseError):
 
 
 class ReplacedError(EvertreeError, RuntimeError):
-    """Another follower has taken over the tables that this one wrote."""
+    """Another follower has taken over the tables that this one wrote: stop this one, or give it another prefix."""
 
 
 def listed(names: Iterable[Any]) -> str:

@@ -26,6 +26,9 @@ FORMAT_VERSION = 4
 
 _FORMAT = "evertree hierarchy"
 
+#: How a file of another kind begins.
+_SQLITE = b"SQLite format 3"
+
 #: What damaged or forged content leads to.
 SIGNS_OF_DAMAGE = (
     EvertreeError,
@@ -79,13 +82,20 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     if not os.path.isfile(path) and os.path.exists(path) and not os.path.isdir(path):
         raise FileFormatError(f"{path} is a pipe or a device, and must be a file: write what comes out of it to one")
     with open(path, "rb") as file:
-        if file.read(2) != b"PK":
+        beginning = file.read(len(_SQLITE))
+        if beginning == _SQLITE:
+            raise FileFormatError(
+                f"{path} is an SQLite database: if it is a durable hierarchy, use evertree.open(path)"
+            )
+        if not beginning.startswith(b"PK"):
             raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
         try:
             with zipfile.ZipFile(file) as archive:
                 return _read_archive(archive, path)
         except (EvertreeError, MemoryError):
             raise
+        except zipfile.BadZipFile as error:
+            raise CorruptFileError(f"{path} is damaged: its end, or a part of it, is missing or changed") from error
         except Exception as error:  # zipfile and NumPy raise many kinds of errors on damaged files
             raise CorruptFileError(f"{path} is damaged: {error}") from error
 

@@ -96,7 +96,7 @@ def receive_changed(
         return Incoming(dissimilarities=as_dissimilarities(X, leaves.size, live.dtype, changed))
     points = _as_points_or_objects(scheme, X, live)
     if len(points) != changed.size:
-        raise DimensionError(f"X must have a row for each of the {changed.size} keys; it has {len(points)}")
+        raise DimensionError(f"X must have a row for each key, {changed.size} in all; it has {len(points)}")
     if scheme.holds != OBJECTS:
         assert scheme.vectors is not None
         return Incoming(points, coordinates=scheme.vectors.coordinates(points))

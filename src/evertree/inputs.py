@@ -6,7 +6,7 @@ import math
 import numbers
 import os
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,8 @@ def as_array(X: Any) -> NDArray[Any]:
                 raise ValueError("some values are text")  # NumPy would read "1" as a number
             points = points.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise NotNumericError(f"X must be an array of numbers, a row for each point: {error}") from None
+        reason = _ragged_row(X) or str(error)
+        raise NotNumericError(f"X must be an array of numbers, a row for each point: {reason}") from None
     if points.dtype.kind not in "fiub":
         kind = "None" if X is None else f"of type {points.dtype}"
         raise NotNumericError(f"X must be an array of real numbers, a row for each point; it is {kind}")
@@ -113,6 +114,15 @@ def _refuse_values(points: NDArray[Any], dtype: np.dtype[Any], names: list[Any] 
     raise MagnitudeError(
         f"X must have no value above {limit:.3g}, because {reason}; see {name_rows(np.flatnonzero(large))}: scale X"
     )
+
+
+def _ragged_row(X: Any) -> str | None:
+    """Which row is the first that is not as long as the first, in words; None if all are, or are no rows."""
+    lengths = [len(row) for row in X if isinstance(row, Sized)] if isinstance(X, (list, tuple)) else []
+    odd = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
+    if odd is None:
+        return None
+    return f"rows must be equally long; {name_rows(np.array([odd]))} has {lengths[odd]} values, and others {lengths[0]}"
 
 
 def as_weights(sample_weight: Any, count: int) -> NDArray[np.float64]:
@@ -288,7 +298,8 @@ def _as_square(condensed: NDArray[Any]) -> NDArray[Any]:
     n = round((1 + np.sqrt(1 + 8 * condensed.size)) / 2)
     if n * (n - 1) // 2 != condensed.size:
         raise DimensionError(
-            f"X must be a square matrix of dissimilarities, or a condensed one; {condensed.size} values are no triangle"
+            "X must be a square matrix of dissimilarities, or a condensed one, of n (n - 1) / 2 values; "
+            f"{condensed.size} values are no triangle"
         )
     return squareform(condensed, checks=False)
 

@@ -91,7 +91,7 @@ class KeyTable:
     def check_new(self, keys: Sequence[Hashable], count: int) -> None:
         """Refuse keys that are taken, or too many or too few for `count` points."""
         if len(keys) != count:
-            raise InvalidKeyError(f"keys must have one key for each of the {count} points; there are {len(keys)}")
+            raise InvalidKeyError(f"keys must have one key for each point, {count} in all; there are {len(keys)}")
         taken = [key for key in keys if key in self]
         if taken:
             raise DuplicateKeyError(

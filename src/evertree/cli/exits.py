@@ -65,8 +65,8 @@ def complain(text: str) -> None:
 
 
 def _text(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     return on_the_command_line(str(error))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections import Counter
@@ -163,6 +164,10 @@ def _read_table(file: BinaryIO, beginning: bytes, source: Source) -> Any:
             raise FileFormatError(f"{source.name} is damaged: {error}") from None
     is_gzip = beginning.startswith(_GZIP)
     if b"\0" in beginning and not is_gzip:
+        if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise FileFormatError(
+                f"{source.name} is text in UTF-16: save it as UTF-8, with iconv -f UTF-16 -t UTF-8, say"
+            )
         raise FileFormatError(f"{source.name} is neither text (in UTF-8) nor Parquet, .npy or .npz")
     delimiter = source.delimiter or ("\t" if {".tsv", ".tab"} & set(source.path.suffixes) else ",")
     table = texts.read(_unpacked(file, is_gzip), source.name, delimiter, source.has_header, source.key)
