@@ -214,7 +214,7 @@ def main() -> None:
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all by default")
     parser.add_argument("--points", type=int, default=1_000_000, help="points of the speed-up")
     parser.add_argument("--large", type=int, default=10_000_000, help="points of the run with little memory")
-    parser.add_argument("--memory-limit", default="600MB", help="of each worker in that run")
+    parser.add_argument("--memory-limit", default="1GB", help="of each worker in that run")
     parser.add_argument("--sizes", type=int, nargs="+", default=[300_000, 1_000_000, 3_000_000])
     parser.add_argument("--part-size", type=int, default=100_000)
     parser.add_argument("--folder", type=Path, default=datasets.FOLDER, help="where the data sets are")
