@@ -133,9 +133,9 @@ draw(purity, sizes, costs)
 plt.show()
 
 # %%
-# Up to some hundred images, making the tree anew is the quicker way. From there on following is, and the more so the
-# more images there are: SciPy compares all pairs. And it keeps a number for each pair, 40 gigabytes for 100,000 images.
-# evertree keeps the images two or three times, and some hundred bytes for each.
+# With some hundred images there is little between them. The more images there are, the more following gains: SciPy
+# compares all pairs. And it keeps a number for each pair, 40 gigabytes for 100,000 images. evertree keeps the images
+# two or three times, and some hundred bytes for each.
 #
 # What to know
 # ------------

@@ -214,7 +214,8 @@ folder.cleanup()
 # ------------
 # - A function of two objects is called n² / 2 times, and as many numbers are kept. That is good for some thousand rows.
 #   For more, let numbers speak: count the pairs of letters of each name in a vector, keep it in a column, and follow
-#   that with ``vector=`` and ``metric="cosine"``. A row then costs microseconds, and a million rows are no problem.
+#   that with ``vector=``, ``linkage="average"`` and ``metric="cosine"``, which need no comparison of all pairs. Groups
+#   are then cut at another height, which has to be found anew.
 # - Two typing errors also lead from Johanna to Johannes. If both have the same last name, they are one customer here.
 #   Add what tells them apart: a date of birth is one more column, and one more term in ``differing``.
 # - Rows that are corrected or deleted are followed, too: a row whose name is corrected moves to its new group.
