@@ -539,7 +539,7 @@ def mutant(seed: int, number: int, names: Sequence[str] = NAMES) -> Mutant:
         except NotSavableError:
             what, changed = "nothing, as it could not be written", content
     # A row that is gone from the end of the journal is an edit that was not made.
-    return Mutant(first, is_store, what, changed, choice > 4 or "of journal" in what)
+    return Mutant(first, is_store, what, changed, bool(choice > 4) or "of journal" in what)
 
 
 def write(mutant: Mutant, folder: str | os.PathLike[str]) -> Path:
