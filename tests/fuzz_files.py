@@ -8,6 +8,7 @@ process, a hang, another exception, a warning, memory far beyond the size of the
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
@@ -121,9 +122,8 @@ def work(seed: int, names: list[str], first: int, last: int) -> None:
             print(json.dumps(["end", number, result]), flush=True)
 
 
-def run(seed: int, names: list[str], first: int, last: int) -> Counter[str]:
-    """Let children go through all numbers; print findings, return how often there was what."""
-    counts: Counter[str] = Counter()
+def run(seed: int, names: list[str], first: int, last: int, counts: Counter[str]) -> None:
+    """Let children go through all numbers; print findings, and count how often there was what."""
     while first < last:
         command = [sys.executable, __file__, "--seed", str(seed), "--names", *names]
         command += ["--child", str(first), str(last)]
@@ -152,7 +152,6 @@ def run(seed: int, names: list[str], first: int, last: int) -> Counter[str]:
             first = current[0] + 1
         elif child.returncode:
             raise RuntimeError(f"the child ended with {child.returncode}")
-    return counts
 
 
 def _seconds(pid: int) -> float:
@@ -181,8 +180,9 @@ def main() -> None:
     if options.child:
         work(options.seed, options.names, *options.child)
         return
-    began = time.perf_counter()
-    counts = run(options.seed, options.names, options.first, options.first + options.count)
+    began, counts = time.perf_counter(), Counter[str]()
+    with contextlib.suppress(KeyboardInterrupt):
+        run(options.seed, options.names, options.first, options.first + options.count, counts)
     for name, count in sorted(counts.items()):
         print(f"{count:6,}  {name}")
     print(f"{sum(counts.values()):6,}  in {time.perf_counter() - began:.0f} s")

@@ -268,7 +268,7 @@ def test_forged_files_are_refused(client, saved, name):
         others = [
             pa.array(["x"] * n),
             pa.array([None] * n, values.type),
-            pa.array([1.5] * n),
+            pa.array([-1.5] * n),
             pa.array([-7] * n, pa.int64()),
             pa.array([np.nan] * n),
             pa.array([[1.0]] * n),

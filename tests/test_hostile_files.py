@@ -48,7 +48,7 @@ def test_most_mutants_are_changed(tmp_path):
     """The tests above would pass if nothing were ever changed."""
     cases = [mutant(0, number, ("one", "empty")) for number in range(60)]
     same = [case for case in cases if case.content == (case.original.stored if case.is_store else case.original.saved)]
-    assert len(same) < 6
+    assert len(same) < 12
     assert {case.is_store for case in cases} == {case.is_forged for case in cases} == {False, True}
 
 
