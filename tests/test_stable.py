@@ -307,6 +307,24 @@ def test_nodes_are_numbered_anew_and_nobody_sees_it(rng, monkeypatch, keys):
     assert np.median(np.abs(np.diff(near))) < 20  # neighbours in the tree are neighbours in memory
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_nodes_of_a_small_tree_are_numbered_anew(rng, monkeypatch, named):
+    x, keys = rng.normal(size=(48, 3)), [f"k{i}" for i in range(48)] if named else None
+    plain = Hierarchy("average", "cosine")
+    plain.insert(x, keys=keys)
+    monkeypatch.setattr(by_means, "FEWEST_TO_REORDER", 8)
+    monkeypatch.setattr("evertree.tree.crowd._PART", 8)
+    h = Hierarchy("average", "cosine")
+    h.insert(x, keys=keys)
+    assert h._live.work.state[ORDERED_AT] > 0
+    h.validate()
+    np.testing.assert_array_equal(h.linkage_matrix(), plain.linkage_matrix())
+    np.testing.assert_array_equal(h.points(), x)
+    live_keys = h.keys()
+    assert live_keys == plain.keys()
+    assert [h.members(h.leaf(key)) for key in live_keys] == [[key] for key in live_keys]
+
+
 @pytest.mark.slow
 def test_lists_of_neighbours_follow_edits(rng):
     """They hold near points only, whatever came and went."""
