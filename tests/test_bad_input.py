@@ -48,7 +48,7 @@ POINTS = [
     ([[object(), 1, 2]], errors.NotNumericError, TypeError, "X must be an array of numbers, a row for each point"),
     (np.zeros((2, 3), "datetime64[D]"), errors.NotNumericError, TypeError, "of type datetime64"),
     (np.ma.masked_equal(np.eye(3), 1), errors.NotFiniteError, ValueError, "some are masked: fill them or drop"),
-    ([[1, 2, 3], [4, 5]], errors.NotNumericError, TypeError, "X must be an array of numbers"),
+    ([[1, 2, 3], [4, 5]], errors.NotNumericError, TypeError, "row 1 has 2 values, and others 3"),
     ([[1j, 0, 0]], errors.NotNumericError, TypeError, "real numbers.*it is of type complex128"),
     (csr_array(np.eye(3)), errors.NotNumericError, TypeError, r"it is sparse: pass X.toarray\(\)"),
     (None, errors.NotNumericError, TypeError, "X must be an array of real numbers, a row for each point; it is None"),

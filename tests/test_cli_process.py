@@ -76,6 +76,15 @@ def test_streams_that_are_closed(line, code, says):
     assert (result.returncode, result.stdout, result.stderr) == (code, "", says)
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+@pytest.mark.parametrize("words", ["-k 3", "--newick -", "-k 3 --json"])
+def test_a_full_disk(words):
+    result = shell(f"evertree cluster points.csv --key id {words} > /dev/full")
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == "evertree: No space left on device"
+    assert "Traceback" not in result.stderr
+
+
 def test_standard_error_that_is_closed():
     """What goes to standard output goes there."""
     result = shell("evertree cluster points.csv --key id -k 2 2>&-")

@@ -188,6 +188,9 @@ def test_files_of_others_are_refused(tmp_path):
     for path in (text, archive, array):
         with pytest.raises(FileFormatError, match=r"is not a file written by Hierarchy.save"):
             et.load(path)
+    et.open(tmp_path / "durable").close()
+    with pytest.raises(FileFormatError, match=r"use evertree.open\(path\)"):
+        et.load(tmp_path / "durable")
     with pytest.raises(FileNotFoundError):
         et.load(tmp_path / "nothing")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers read it: importing typing would take longer than all else here
 if TYPE_CHECKING:
+    from typing import Any
+
     from evertree import distributed as distributed
     from evertree import errors, quality
     from evertree.batch import agglomerate
@@ -78,6 +78,8 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
+        import importlib
+
         module = importlib.import_module(_LAZY[name])
         found = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
         globals()[name] = found
