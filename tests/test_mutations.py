@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from damaged import MUTANTS, ROOT
+from mutations import MUTANTS, ROOT
 
 EACH = pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.what for mutant in MUTANTS])
 
