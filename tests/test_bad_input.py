@@ -236,3 +236,12 @@ def test_every_error_is_one_of_ours():
     for kind in kinds:
         assert issubclass(kind, EvertreeError)
         assert kind.__doc__
+
+
+def test_numbers_that_no_float_holds_are_refused():
+    for X in (np.array([[10**400]], object), [[10**400]]):
+        with pytest.raises(errors.MagnitudeError, match="too large"):
+            Hierarchy().insert(X)
+    if np.finfo(np.longdouble).max > np.finfo(np.float64).max:
+        with pytest.raises(errors.NotFiniteError, match="row 0"):
+            Hierarchy().insert(np.full((1, 1), np.longdouble("1e4000")))

@@ -72,6 +72,10 @@ def as_array(X: Any) -> NDArray[Any]:
             if any(isinstance(value, str) for value in points.flat):
                 raise ValueError("some values are text")  # NumPy would read "1" as a number
             points = points.astype(np.float64)
+    except OverflowError as error:
+        raise MagnitudeError(
+            f"X must have no value above {LARGEST:.3g}, because their squares overflow: {error}"
+        ) from None
     except (TypeError, ValueError) as error:
         reason = _ragged_row(X) or str(error)
         raise NotNumericError(f"X must be an array of numbers, a row for each point: {reason}") from None
@@ -79,7 +83,8 @@ def as_array(X: Any) -> NDArray[Any]:
         kind = "None" if X is None else f"of type {points.dtype}"
         raise NotNumericError(f"X must be an array of real numbers, a row for each point; it is {kind}")
     if points.dtype not in (np.float32, np.float64):
-        points = points.astype(np.float64)
+        with np.errstate(over="ignore"):  # a long double may become infinite, which is refused
+            points = points.astype(np.float64)
     return points
 
 
