@@ -270,7 +270,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
 
         Examples
         --------
-        >>> h = et.Hierarchy.random(np.random.default_rng(0).normal(size=(500, 2)))
+        >>> h = et.Hierarchy.random(np.random.default_rng(0).normal(size=(100, 2)))
         >>> h.refine(moves=100).moves
         100
         >>> report = h.refine(seconds=10)
