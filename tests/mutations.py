@@ -90,7 +90,7 @@ MUTANTS = [
     Mutant(
         "the node at which a graft ends keeps its height",
         "kernels/graft.py",
-        "tree.height[top] = linkage_value(linkage, tree, tree.left[top], tree.right[top])",
+        "tree.height[top] = linkage_value(linkage, tree, a, b)",
         "pass",
         "tests/test_stable.py::test_ties_end_at_a_tree_that_is_certified",
     ),

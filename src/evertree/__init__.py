@@ -82,6 +82,7 @@ def __getattr__(name: str) -> Any:
 
         module = importlib.import_module(_LAZY[name])
         found = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
-        globals()[name] = found
+        if name in __all__:
+            globals()[name] = found
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

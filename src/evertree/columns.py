@@ -247,9 +247,9 @@ def new_search(rows: int, width: int, dtype: np.dtype[Any]) -> Search:
         near_value=np.full((rows, N_NEAR), np.inf, dtype),
         fresh=np.zeros(rows, np.uint8),
         seen=np.zeros(2 * rows, np.int32),
-        front=np.empty((2, width), np.int32),
-        front_value=np.empty((2, width)),
-        stack=np.empty(2 * rows, np.int32),
+        front=np.zeros((2, width), np.int32),
+        front_value=np.zeros((2, width)),
+        stack=np.zeros(2 * rows, np.int32),
         bound=np.zeros(N_BOUNDS),
         state=np.zeros(N_SEARCH_STATE, np.int64),
     )
@@ -266,4 +266,4 @@ def new_node_columns(capacity: int, node: np.dtype[Any]) -> tuple[dict[str, NDAr
     columns["state"] = np.zeros(N_TREE_STATE, np.int64)
     columns["state"][[ROOT, FREE_LEAF, FREE_INNER]] = NULL
     mark, due = columns.pop("mark"), columns.pop("due")
-    return columns, Worklist(np.empty(capacity, np.int32), mark, due, np.zeros(N_WORK_STATE, np.int64))
+    return columns, Worklist(np.zeros(capacity, np.int32), mark, due, np.zeros(N_WORK_STATE, np.int64))

@@ -102,6 +102,7 @@ def restored(
             live.note_all_due()
         keys = _keys_of(header, arrays)
         invariants.check_all_but_statistics(live, keys.leaves())
+        invariants.check_unions(live)
         _check_values(live, keys.leaves())
         births = live.tree.birth[keys.leaves()]
         if keys.next_birth <= births.max(initial=-1):

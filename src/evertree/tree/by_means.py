@@ -267,10 +267,10 @@ class MeanLiveTree(LiveTree):
     def _lay_out(self, rows: int) -> None:
         columns, work = new_node_columns(2 * rows, MEAN_NODE)
         n_columns, dtype = self._shape
-        tree = MeanTree(**columns, mean=np.empty((columns["parent"].size, n_columns), dtype))
+        tree = MeanTree(**columns, mean=np.zeros((columns["parent"].size, n_columns), dtype))
         kept = None
         if self._metric.changes_points:
-            kept = np.empty((tree.parent.size // 2, n_columns), dtype)
+            kept = np.zeros((tree.parent.size // 2, n_columns), dtype)
         if hasattr(self, "tree"):
             used = self.n_used
             for name in KEPT:
