@@ -322,12 +322,13 @@ class World:
     def _be_killed(self) -> None:
         """Let a child edit until it is killed: the file then has all edits that it said it had made, or one more."""
         self.close()
+        seconds = float(self._rng.uniform(0.05, 1.0))  # before the child, which draws the same edits from here on
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
             self._edit_for_ever(writing)
         os.close(writing)
-        time.sleep(float(self._rng.uniform(0.05, 1.0)))
+        time.sleep(seconds)
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         assert os.WIFSIGNALED(status), "the child ended before it was killed"

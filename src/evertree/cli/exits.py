@@ -56,6 +56,7 @@ def _clean_end() -> Iterator[None]:
             raise typer.Exit(MENDABLE) from None
         except (EvertreeError, OSError, UnicodeError) as error:
             complain(_text(error))
+            _drop_what_has_no_room()
             raise typer.Exit(MENDABLE) from None
 
 
@@ -72,6 +73,14 @@ def _text(error: Exception) -> str:
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     complain(f"warning: {message}")
+
+
+def _drop_what_has_no_room() -> None:
+    """Where the disk is full, what is still to be written would fail again when Python ends."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        _drop_output()
 
 
 def _drop_output() -> None:
