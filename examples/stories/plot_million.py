@@ -105,8 +105,8 @@ h.insert(vectors(100, seed=1)[0])
 print(f"{1e6 * (time.perf_counter() - start) / 100:.0f} microseconds for each of a hundred more vectors")
 
 # %%
-# And a million? On two cores, a million vectors of 16 numbers from a mixture of a hundred kinds took 54.8 seconds to
-# the end, insertion included, and 101.1 seconds on one of them: :doc:`/parallel` has the table.
+# And a million? On two cores, a million vectors of 16 numbers from a mixture of a hundred kinds took 59.5 seconds to
+# the end, insertion included, and 109.7 seconds on one of them: :doc:`/parallel` has the table.
 #
 # What to know
 # ------------
