@@ -447,27 +447,6 @@ def test_a_piece_for_which_there_is_no_memory_takes_no_points_in(monkeypatch):
     h.validate()
 
 
-def test_where_no_more_threads_are_to_be_had_nothing_goes_on_unseen(monkeypatch):
-    start, n_started, done = threading.Thread.start, [], []
-
-    def fail(self):
-        n_started.append(1)
-        if len(n_started) > 1:
-            raise RuntimeError("can't start new thread")
-        start(self)
-
-    def work(item):
-        time.sleep(0.05)
-        done.append(item)
-
-    monkeypatch.setattr(threading.Thread, "start", fail)
-    with rounds.Threads(2) as threads:
-        with pytest.raises(RuntimeError, match="new thread"):
-            threads.each(work, range(5))
-        n_done = len(done)
-    assert len(done) == n_done
-
-
 def test_nodes_that_were_given_back_are_not_due():
     """Their flags would make the count of nodes that are due wrong, and a refinement would never end, or too soon."""
     x = blobs(120)
@@ -550,17 +529,6 @@ def test_a_guard_that_acted_in_a_treelet_is_known():
     for _ in range(2):
         treelet.count(live)
     assert live.n_guarded == 1
-
-
-def test_an_error_in_a_thread_is_raised():
-    h = et.Hierarchy(n_jobs=2)
-    h.insert(blobs(60))
-
-    def fail(item):
-        raise MemoryError(f"for {item}")
-
-    with rounds.Threads(2) as threads, pytest.raises(MemoryError, match="for"):
-        threads.each(fail, range(5))
 
 
 def test_n_jobs_is_an_option_and_can_be_changed(tmp_path):
