@@ -43,18 +43,19 @@ def headline(text: str) -> None:
     print(f"\n## {text}\n", flush=True)
 
 
-def gaussians(n: int) -> Any:
-    """A mixture of 100 Gaussians as a Dask array, each chunk of which is made when it is needed."""
+def gaussians(n: int, n_clusters: int = 100) -> Any:
+    """A mixture of Gaussians as a Dask array, each chunk of which is made when it is needed."""
     chunks = [min(CHUNK, n - start) for start in range(0, n, CHUNK)]
-    return da.map_blocks(_block, chunks=(tuple(chunks), (N_COLUMNS,)), dtype=np.float64, meta=np.empty((0, 0)))
+    shape = {"chunks": (tuple(chunks), (N_COLUMNS,)), "dtype": np.float64, "meta": np.empty((0, 0))}
+    return da.map_blocks(_block, n_clusters=n_clusters, **shape)
 
 
-def _block(block_info: Any = None) -> NDArray[np.float64]:
+def _block(n_clusters: int, block_info: Any = None) -> NDArray[np.float64]:
     where = block_info[None]
     rng = np.random.default_rng([1, where["chunk-location"][0]])
-    centres = 10 * np.random.default_rng(0).normal(size=(100, N_COLUMNS))
+    centres = 10 * np.random.default_rng(0).normal(size=(n_clusters, N_COLUMNS))
     n_rows = where["chunk-shape"][0]
-    return centres[rng.integers(100, size=n_rows)] + rng.normal(size=(n_rows, N_COLUMNS))
+    return centres[rng.integers(n_clusters, size=n_rows)] + rng.normal(size=(n_rows, N_COLUMNS))
 
 
 @contextmanager
@@ -134,13 +135,13 @@ class Memory:
                     continue
 
 
-def memory(n: int, part_size: int, limit: str) -> None:
+def memory(n: int, n_clusters: int, part_size: int, limit: str) -> None:
     """More points than the workers may hold."""
-    headline(f"{n:,} × {N_COLUMNS} points, two workers of {limit} each")
+    headline(f"{n:,} × {N_COLUMNS} points of {n_clusters:,} Gaussians, two workers of {limit} each")
     print(f"The data: {n * N_COLUMNS * 8 / 1e6:,.0f} MB")
     with workers(2, limit) as client, Memory() as looked:
         before = psutil.Process().memory_info().rss
-        t = clustered(gaussians(n), client, part_size)
+        t = clustered(gaussians(n, n_clusters), client, part_size)
         began = time.perf_counter()
         sizes = np.sort(da.bincount(t.cut(n_clusters=10), minlength=10).compute())
         print(f"Ten clusters of {', '.join(f'{size:,}' for size in sizes)} points, {time.perf_counter() - began:.1f} s")
@@ -214,6 +215,7 @@ def main() -> None:
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all by default")
     parser.add_argument("--points", type=int, default=1_000_000, help="points of the speed-up")
     parser.add_argument("--large", type=int, default=10_000_000, help="points of the run with little memory")
+    parser.add_argument("--large-clusters", type=int, default=1_000, help="Gaussians in that run")
     parser.add_argument("--memory-limit", default="1GB", help="of each worker in that run")
     parser.add_argument("--sizes", type=int, nargs="+", default=[300_000, 1_000_000, 3_000_000])
     parser.add_argument("--part-size", type=int, default=100_000)
@@ -227,7 +229,7 @@ def main() -> None:
     if "speed-up" in chosen:
         speed_up(options.points, options.part_size, options.folder)
     if "memory" in chosen:
-        memory(options.large, min(options.part_size, 50_000), options.memory_limit)
+        memory(options.large, options.large_clusters, min(options.part_size, 50_000), options.memory_limit)
     if "growth" in chosen:
         growth(options.sizes, options.part_size)
     if "quality" in chosen:

@@ -41,11 +41,11 @@ USES = {
     "river": "model = et.RiverClustering(n_clusters=2); model.learn_one({'x': 1.0}); model.predict_one({'x': 1.0})",
     "sql": """
 import sqlite3
-with sqlite3.connect("shop.db") as db:
+with sqlite3.connect("extra.db") as db:
     db.execute("CREATE TABLE IF NOT EXISTS items (id INTEGER PRIMARY KEY, price REAL)")
     db.execute("INSERT OR REPLACE INTO items VALUES (1, 0.5), (2, 0.7), (3, 9.0)")
 db.close()
-with et.follow("shop.db", table="items", key="id", columns=["price"], n_clusters=[2]) as follower:
+with et.follow("extra.db", table="items", key="id", columns=["price"], n_clusters=[2]) as follower:
     assert len(follower.hierarchy) == 3
 """,
     "postgresql": """
@@ -57,9 +57,9 @@ except et.errors.TransientDatabaseError:  # there is no server, and so nothing m
     "duckdb": """
 follow = et.follow
 import duckdb
-with duckdb.connect("shop.duckdb") as db:
+with duckdb.connect("extra.duckdb") as db:
     db.execute("CREATE OR REPLACE TABLE items AS SELECT range AS id, range * 0.5 AS price FROM range(9)")
-with follow("duckdb:///shop.duckdb", table="items", key="id", columns=["price"], n_clusters=[2]) as follower:
+with follow("duckdb:///extra.duckdb", table="items", key="id", columns=["price"], n_clusters=[2]) as follower:
     assert len(follower.hierarchy) == 9
 """,
     "distributed": """

@@ -64,3 +64,7 @@ LINKAGES = {
         Linkage("ward", Ward, reducible=True, strongly_reducible=False, nni_reducible=True),
     )
 }
+
+#: Tags of the linkages that are strongly reducible, and of the others: where kernels differ by that alone.
+STRONGLY_REDUCIBLE = tuple(linkage.tag for linkage in LINKAGES.values() if linkage.strongly_reducible)
+NOT_STRONGLY_REDUCIBLE = tuple(linkage.tag for linkage in LINKAGES.values() if not linkage.strongly_reducible)

@@ -6,9 +6,9 @@ import numpy as np
 
 from evertree.columns import EVERYWHERE, LEAF_TOP, LIGHTEST, NULL, REACH, ROOT, UNLIMITED
 from evertree.kernels.compile import free_kernel, inline, kernel
-from evertree.kernels.linkage_values import distance_factor
+from evertree.kernels.linkage_values import distance_factor, least_value
 from evertree.kernels.neighbours import forget_near
-from evertree.kernels.search_means import descend_means, exhaust_means, least_value
+from evertree.kernels.search_means import descend_means, exhaust_means
 from evertree.kernels.statistics import sq_dist, sq_dist_error
 from evertree.kernels.topology import is_leaf, sibling
 

@@ -20,7 +20,7 @@ from evertree.kernels.linkage_values import linkage_value
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.topology import sibling, swap_with_uncle
 from evertree.kernels.worklist import pop, pop_lowest, push
-from evertree.linkages import Average, Complete, Minimax, Single, Ward
+from evertree.linkages import NOT_STRONGLY_REDUCIBLE, STRONGLY_REDUCIBLE
 
 
 @inline
@@ -39,10 +39,11 @@ def _may_always(linkage, tree, tolerance, v, near):
     return True
 
 
-def _may_move_ward(linkage, tree, tolerance, v, near):
+def _may_towards_batch(linkage, tree, tolerance, v, near):
     """If `near` and the sibling are a blocking pair, or to break the higher child of a parent that is too low.
 
-    Ward is reducible, but not strongly: other moves may break a merge of batch clustering, and a graft would undo them.
+    Ward, for one, is reducible, but not strongly: other moves may break a merge of batch clustering, and a graft would
+    undo them.
     """
     c = sibling(tree, v)
     highest = max(tree.height[near], tree.height[c])
@@ -52,7 +53,10 @@ def _may_move_ward(linkage, tree, tolerance, v, near):
 
 
 #: Whether the move that joins `near`, a child of `v`, with the sibling of `v` leads towards a stable tree.
-may_move = choose("linkage", {Ward: _may_move_ward, **dict.fromkeys((Single, Complete, Average, Minimax), _may_always)})
+may_move = choose(
+    "linkage",
+    {**dict.fromkeys(STRONGLY_REDUCIBLE, _may_always), **dict.fromkeys(NOT_STRONGLY_REDUCIBLE, _may_towards_batch)},
+)
 
 
 def _push_none(linkage, tree, work, g):
@@ -67,7 +71,7 @@ def _push_beyond(linkage, tree, work, g):
 
 #: Note the checks that read the height of `g`, which has changed, beside those that read its parts: `may_move` does.
 push_readers = choose(
-    "linkage", {Ward: _push_beyond, **dict.fromkeys((Single, Complete, Average, Minimax), _push_none)}
+    "linkage", {**dict.fromkeys(STRONGLY_REDUCIBLE, _push_none), **dict.fromkeys(NOT_STRONGLY_REDUCIBLE, _push_beyond)}
 )
 
 

@@ -1,15 +1,18 @@
-"""The value of a linkage between two nodes from their means, and the comparison on which everything rests.
+"""The linkages that follow from means and variances, and the comparison on which everything rests.
 
-Which linkage it is shows in the class of a tag (`evertree.linkages`), when a kernel is compiled.
+All that kernels of a `MeanTree` know of a linkage is here. Which one it is shows in the class of a tag
+(`evertree.linkages`), when a kernel is compiled.
 """
 
 from __future__ import annotations
+
+import math
 
 from evertree.columns import NULL
 from evertree.kernels.compile import choose, inline
 from evertree.kernels.statistics import sq_dist, sq_dist_error
 from evertree.kernels.topology import children
-from evertree.linkages import Average, Ward
+from evertree.linkages import Average, Complete, Minimax, Single, Ward
 
 
 @inline
@@ -30,9 +33,35 @@ def average_value(tree, u, v):
     return tree.variance[u] + tree.variance[v] + sq_dist(tree.mean, u, v)
 
 
+# -- Ward
+
+
 def _ward_of_sq(linkage, tree, u, v, sq):
     """`eq.WardLinkage`."""
     return ward_factor(tree, u, v) * sq
+
+
+def _sq_of_ward(linkage, tree, u, v, value):
+    return value / ward_factor(tree, u, v)
+
+
+def _ward_factor(linkage, tree, u, v):
+    return ward_factor(tree, u, v)
+
+
+def _ward_to_point(linkage, tree, u, sq):
+    return joint_weight(tree.size[u], 1.0) * sq
+
+
+def _least_ward(linkage, tree, a, distance, lightest):
+    return joint_weight(tree.size[a], lightest) * distance * distance
+
+
+def _ward_height(linkage, value):
+    return math.sqrt(2.0 * value)
+
+
+# -- average
 
 
 def _average_of_sq(linkage, tree, u, v, sq):
@@ -40,20 +69,27 @@ def _average_of_sq(linkage, tree, u, v, sq):
     return tree.variance[u] + tree.variance[v] + sq
 
 
-def _sq_of_ward(linkage, tree, u, v, value):
-    return value / ward_factor(tree, u, v)
-
-
 def _sq_of_average(linkage, tree, u, v, value):
     return max(value - tree.variance[u] - tree.variance[v], 0.0)
 
 
-def _ward_factor(linkage, tree, u, v):
-    return ward_factor(tree, u, v)
-
-
 def _average_factor(linkage, tree, u, v):
     return 1.0
+
+
+def _average_to_point(linkage, tree, u, sq):
+    return tree.variance[u] + sq
+
+
+def _least_average(linkage, tree, a, distance, lightest):
+    return tree.variance[a] + distance * distance
+
+
+def _same_height(linkage, value):
+    return value
+
+
+# -- all
 
 
 #: ζ(u, v) from the squared distance between the means of `u` and `v`. O(1).
@@ -64,6 +100,15 @@ sq_of_value = choose("linkage", {Ward: _sq_of_ward, Average: _sq_of_average})
 
 #: What the squared distance between the means is multiplied with in ζ(u, v).
 distance_factor = choose("linkage", {Ward: _ward_factor, Average: _average_factor})
+
+#: ζ between node `u` and a point of weight 1 from the squared distance between the mean and the point. O(1).
+value_to_point = choose("linkage", {Ward: _ward_to_point, Average: _average_to_point})
+
+#: A lower bound on ζ between `a` and any cluster of at least the weight `lightest` whose mean is so far away. O(1).
+least_value = choose("linkage", {Ward: _least_ward, Average: _least_average})
+
+#: A height in the units that users see, but for a factor, from ζ; from pairs of points, too.
+height_of = choose("linkage", {Ward: _ward_height, **dict.fromkeys((Average, Single, Complete, Minimax), _same_height)})
 
 
 @inline

@@ -13,49 +13,14 @@ import math
 import numpy as np
 
 from evertree.columns import NULL, ROOT
-from evertree.kernels.compile import choose, inline, inline_sum, kernel
-from evertree.kernels.linkage_values import is_first, joint_weight
+from evertree.kernels.compile import inline, inline_sum, kernel
+from evertree.kernels.linkage_values import height_of, is_first, value_to_point
 from evertree.kernels.topology import is_leaf, sibling
-from evertree.linkages import Average, Complete, Minimax, Single, Ward
 
 # The measures.
 DISPLACEMENT, JUMP = 0, 1
 
 LOG2_E = 1.0 / math.log(2.0)
-
-
-def _ward_height(linkage, value):
-    return math.sqrt(2.0 * value)
-
-
-def _other_height(linkage, value):
-    return value
-
-
-def _ward_to_point(linkage, tree, u, sq):
-    """`eq.WardLinkage`, with a point of weight 1."""
-    return joint_weight(tree.size[u], 1.0) * sq
-
-
-def _average_to_point(linkage, tree, u, sq):
-    """`eq.AverageLinkSimple`, with a point."""
-    return tree.variance[u] + sq
-
-
-#: A height in the units that users see, but for a factor, from ζ.
-height_of = choose(
-    "linkage",
-    {
-        Ward: _ward_height,
-        Average: _other_height,
-        Single: _other_height,
-        Complete: _other_height,
-        Minimax: _other_height,
-    },
-)
-
-#: ζ between node `u` and a point of weight 1 from the squared distance between the mean and the point.
-value_to_point = choose("linkage", {Ward: _ward_to_point, Average: _average_to_point})
 
 
 @inline_sum

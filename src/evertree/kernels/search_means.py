@@ -12,12 +12,11 @@ import numpy as np
 from evertree.columns import BY_NEIGHBOURS, EVERYWHERE, LIGHTEST, NULL, REACH, ROOT, TO_EXCHANGE, UNLIMITED
 from evertree.kernels.check import is_blocking
 from evertree.kernels.climb import climb
-from evertree.kernels.compile import choose, inline, step
-from evertree.kernels.linkage_values import value_of_sq
+from evertree.kernels.compile import inline, step
+from evertree.kernels.linkage_values import least_value, value_of_sq
 from evertree.kernels.neighbours import forget_near, note_met
 from evertree.kernels.statistics import sq_dist
 from evertree.kernels.topology import is_leaf
-from evertree.linkages import Average, Ward
 
 #: The search for a node is exhaustive if it holds more than two in so many points: few nodes are higher than it, and
 #: others need not be visited. Should there be many, it ends after this many steps.
@@ -61,18 +60,6 @@ def keep_nearest(search, side, count, u, value):
     search.front[side, k] = u
     search.front_value[side, k] = value
     return count + 1
-
-
-def _least_ward(linkage, tree, a, distance, lightest):
-    return tree.size[a] / (tree.size[a] + lightest) * lightest * distance * distance
-
-
-def _least_average(linkage, tree, a, distance, lightest):
-    return tree.variance[a] + distance * distance
-
-
-#: A lower bound on ζ between `a` and any cluster of at least the weight `lightest` whose mean is so far away. O(1).
-least_value = choose("linkage", {Ward: _least_ward, Average: _least_average})
 
 
 @inline
