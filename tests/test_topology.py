@@ -168,3 +168,28 @@ def test_validator_sees_damage(h, damage):
     damage(h)
     with pytest.raises(InvariantError):
         h.validate()
+
+
+def path_of(n: int) -> Hierarchy:
+    """A tree in which each point joins all that came before it."""
+    before = np.concatenate([[0], np.arange(n, 2 * n - 2)])
+    Z = np.column_stack([before, np.arange(1, n), np.arange(1, n), np.arange(2, n + 1)]).astype(float)
+    return Hierarchy.from_linkage(Z, np.arange(n)[:, None] ** 2.0)
+
+
+@pytest.mark.parametrize("column", ["size", "birth", "mean", "variance", "height"])
+def test_validator_sees_wrong_statistics_anywhere_on_a_long_path(column):
+    """Where few nodes are compared with their members, too."""
+    h = path_of(600)
+    h.validate()
+    values = getattr(h._live.tree, column)
+    u = h.leaf(0)
+    for _ in range(5):
+        for _ in range(113):
+            u = h.parent(u)
+        kept = values[u].copy()
+        values[u] = kept + 1 + kept / 100
+        with pytest.raises(InvariantError):
+            h.validate()
+        values[u] = kept
+    h.validate()

@@ -223,7 +223,7 @@ class HierarchyVerdicts(HierarchyReader):
     def validate(self) -> None:
         """Check every invariant of the tree, its statistics recomputed from the points; for tests.
 
-        O(n m depth) with statistics, O(n² depth) for linkages that compare pairs.
+        O(n m log n) with statistics, O(n² depth) for linkages that compare pairs.
 
         Raises
         ------

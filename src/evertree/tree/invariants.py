@@ -36,6 +36,9 @@ VANISHING = 1e-300
 #: Nodes that are compared with their children at once.
 _AT_ONCE = 1 << 14
 
+#: Nodes are compared with their members if these are few, or so many times those of the last one below that was.
+_FEW_MEMBERS, _MANY_MORE = 256, 1.1
+
 #: How far a mean of dissimilarities may drift over many edits, as a share of it.
 DRIFT = 1e-10
 
@@ -109,19 +112,19 @@ def check_search(live: LiveTree) -> None:
 
 
 def check_statistics(live: LiveTree) -> None:
-    """What is kept of each node, computed from its members by definition. O(n m depth), O(n² depth) for pairs."""
+    """What is kept of each node, computed from its members by definition. O(n m log n), O(n² depth) for pairs.
+
+    On long paths, where most nodes have nearly the members of the next one, most are compared with their children only.
+    """
     tree = live.tree
     order = live.nodes()
     leaves = order[order % 2 == 0]
-    place = {int(leaf): i for i, leaf in enumerate(leaves)}
-    members: dict[int, slice] = {}
-    for u in order.tolist():
+    members = _stretches(tree, order, leaves)
+    compared = members if isinstance(live, PairLiveTree) else _some_on_each_path(tree, members)
+    for u, stretch in compared.items():
         if u % 2 == 0:
-            members[u] = slice(place[u], place[u] + 1)
             continue
-        a, b = members[int(tree.left[u])], members[int(tree.right[u])]
-        members[u] = slice(min(a.start, b.start), max(a.stop, b.stop))
-        below = leaves[members[u]]
+        below = leaves[stretch]
         _require(
             bool(np.isclose(tree.size[u], tree.size[below].sum(), rtol=1e-12)),
             f"the size of node {u} is not that of its members",
@@ -131,9 +134,32 @@ def check_statistics(live: LiveTree) -> None:
             f"the birth of node {u} is not the smallest of its members",
         )
     if isinstance(live, MeanLiveTree):
-        _check_means(live, leaves, members)
+        _check_means(live, leaves, compared)
     elif isinstance(live, PairLiveTree):
         _check_pairs(live, leaves, members)
+    check_unions(live)
+
+
+def _stretches(tree: MeanTree | PairTree, order: NDArray[np.int32], leaves: NDArray[np.int32]) -> dict[int, slice]:
+    """The members of each node, as a stretch of the leaves in the order of the tree. O(n)."""
+    members = {int(leaf): slice(i, i + 1) for i, leaf in enumerate(leaves)}
+    for u in order[order % 2 == 1].tolist():
+        a, b = members[int(tree.left[u])], members[int(tree.right[u])]
+        members[u] = slice(min(a.start, b.start), max(a.stop, b.stop))
+    return members
+
+
+def _some_on_each_path(tree: MeanTree | PairTree, members: Mapping[int, slice]) -> dict[int, slice]:
+    """Nodes with their members, O(n log n) in all: all with few, and above them those with many more than the last."""
+    some: dict[int, slice] = {}
+    last: dict[int, int] = {}
+    for u, stretch in members.items():
+        n = stretch.stop - stretch.start
+        below = 0 if u % 2 == 0 else max(last[int(tree.left[u])], last[int(tree.right[u])])
+        if n <= _FEW_MEMBERS or n >= _MANY_MORE * below or int(tree.parent[u]) == NULL:
+            some[u], below = stretch, n
+        last[u] = below
+    return some
 
 
 def _check_means(live: MeanLiveTree, leaves: NDArray[np.int32], members: Mapping[int, slice]) -> None:
