@@ -27,7 +27,7 @@ def agglomerate(
 
     fastcluster makes it where it is installed, SciPy otherwise; minimax linkage, which they do not have, and weights,
     which they do not know, take our own nearest neighbour chain. All take quadratic time, and quadratic memory but for
-    fastcluster's Ward.
+    fastcluster's Ward. Ctrl-C is heard when they are done.
 
     A batch tree is stable: `Hierarchy.certify` accepts it, and `Hierarchy.refine` finds nothing to do. That of Ward
     need not be homogeneous.
