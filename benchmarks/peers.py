@@ -254,7 +254,14 @@ def betula(X: NDArray[Any]) -> Built:
     leaf = model.assign_microclusters(X)
     # It has merged its leaves and keeps the merges to itself, so they are made again where nothing is measured.
     again = Groups(lambda: weighted_ward(model.microcluster_centers_, model.microcluster_weights_), leaf)
-    return Built(again, {"fit": lap()}, f"{model.n_leaves_:,} leaves", model.partial_fit)
+    seconds = {"fit": lap()}
+
+    def add(x: NDArray[Any]) -> object:
+        """It merges its leaves when it is asked for a cluster."""
+        model.partial_fit(x)
+        return model.partial_fit().predict(x)
+
+    return Built(again, seconds, f"{model.n_leaves_:,} leaves", add)
 
 
 def weighted_ward(mean: NDArray[Any], size: NDArray[Any]) -> NDArray[np.float64]:

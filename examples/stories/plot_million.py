@@ -97,16 +97,24 @@ print(f"{purity[0]:.3f} after {seconds[0]:.1f} s, {purity[-1]:.3f} after {second
 #
 # What it costs
 # -------------
-# Beside the seconds above: memory, and what new vectors cost.
+# Beside the seconds above: memory, and what new vectors cost. The first ones that come find the arrays full, and wait
+# until these have been made longer, by half; those that follow do not.
 
 print(f"{h.n_bytes / 1e6:,.0f} MB of memory, for vectors of {X.nbytes / 1e6:,.0f} MB")
-start = time.perf_counter()
-h.insert(vectors(100, seed=1)[0])
-print(f"{1e6 * (time.perf_counter() - start) / 100:.0f} microseconds for each of a hundred more vectors")
+for seed in (1, 2):
+    start = time.perf_counter()
+    h.insert(vectors(100, seed)[0])
+    print(f"{1e6 * (time.perf_counter() - start) / 100:,.0f} microseconds for each of a hundred more vectors")
 
 # %%
-# And a million? On two cores, a million vectors of 16 numbers from a mixture of a hundred kinds took 59.5 seconds to
-# the end, insertion included, and 109.7 seconds on one of them: :doc:`/parallel` has the table.
+# And a million? This is what the script draws for a million vectors, on two cores with little else to do:
+#
+# .. image:: /images/million.png
+#    :alt: Dendrogram purity over time for a million vectors
+#
+# A tree with a purity of 0.741 was there after 6.7 seconds, and of 0.960 after 77.2, when nothing was left to do. It had
+# 405 MB of memory for vectors of 64 MB. Making the arrays longer took two seconds, once, and after that a vector more
+# took 21 microseconds.
 #
 # What to know
 # ------------
