@@ -112,9 +112,9 @@ for seed in (1, 2):
 # .. image:: /images/million.png
 #    :alt: Dendrogram purity over time for a million vectors
 #
-# A tree with a purity of 0.741 was there after 6.7 seconds, and of 0.960 after 77.2, when nothing was left to do. It had
-# 405 MB of memory for vectors of 64 MB. Making the arrays longer took two seconds, once, and after that a vector more
-# took 21 microseconds.
+# A tree with a purity of 0.741 was there after 6.7 seconds, and of 0.960 after 77.2, when nothing was left to do. It
+# had 405 MB of memory for vectors of 64 MB. Making the arrays longer took two seconds, once, and after that a vector
+# more took 21 microseconds.
 #
 # What to know
 # ------------
