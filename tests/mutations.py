@@ -71,7 +71,7 @@ MUTANTS = [
         "kernels/linkage_values.py",
         "return tree.birth[a] < tree.birth[b] if tied else z_a < z_b",
         "return tree.birth[a] > tree.birth[b] if tied else z_a < z_b",
-        "tests/test_edits.py::test_place_of_a_new_point_is_the_papers[average-sqeuclidean]",
+        "tests/test_edits.py::test_a_point_that_is_as_near_to_two_others_goes_to_the_older[average-sqeuclidean]",
     ),
     Mutant(
         "what was measured ahead is not stale when a point comes",

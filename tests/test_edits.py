@@ -50,6 +50,14 @@ def test_place_of_a_new_point_is_the_papers(rng, linkage, metric):
         assert frozenset(h.members(place)) == naive.members(naive.find_place(tree, 20, definition(everything)))
 
 
+@pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)
+def test_a_point_that_is_as_near_to_two_others_goes_to_the_older(linkage, metric):
+    for older in ([[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]):
+        h = new(linkage, metric)
+        h.insert([*older, [1.0, 1.0]])
+        assert h.members(h.sibling(h.leaf(2))) == [0]
+
+
 @pytest.mark.parametrize("name", hard_data())
 @pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)
 def test_every_edit_of_hard_data_leaves_a_homogeneous_tree(rng, linkage, metric, name):
