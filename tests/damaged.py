@@ -30,6 +30,7 @@ from forgeries import Rng, forge_arrays, forge_json, quiet
 
 def edit_distance(a: Any, b: Any) -> float:
     """A metric on texts that is fast enough: how many characters differ, and by how much the lengths do."""
+    a, b = str(a), str(b)  # a forged file may hold anything
     return float(sum(s != t for s, t in zip(a, b, strict=False)) + abs(len(a) - len(b)))
 
 

@@ -101,6 +101,7 @@ def test_an_index_without_a_name_is_left_out(points_of):
         ("x,y\n1,2\n3\n", {}, "row 2 has 1 values, and the rows before it have 2"),
         ("x,y\n1,2\n3,4,5\n", {}, "row 2 has 3 values, and the rows before it have 2"),
         ("1,2\n3\n", {"has_header": False}, "row 2 has 1 values"),
+        (f"x,y\n1,2\n{'3' * (1 << 25)},4\n", {}, "has a line of more than 16 MB: is a quotation mark missing?"),
         ("x,y\n1,2\n3,\n4,5\n,6\n", {}, "missing or infinite values in rows 2, 4, columns 'x', 'y'"),
         ("x,y\n1,2\n3,NA\n", {}, "missing or infinite values in row 2, column 'y'"),
         ("x,y\n1,2\n3,inf\n", {}, "missing or infinite values in row 2, column 'y'"),

@@ -16,6 +16,9 @@ _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 #: A column of text is taken for numbers with slips if more than this share of its values are numbers.
 _ALMOST = 0.5
 
+#: Bytes that are read at once; no line may be longer.
+_BLOCK = 1 << 24
+
 _DELIMITERS = {";": "';'", "\t": "$'\\t'", "|": "'|'", " ": "' '"}
 
 
@@ -28,10 +31,12 @@ def read(file: BinaryIO, name: str, delimiter: str, has_header: bool, key: str |
     key_column = key
     if key is not None and not has_header and key.isdecimal():
         key_column = f"f{int(key) - 1}"  # as pyarrow names it
+    # Threads do not count rows.
+    reading = csv.ReadOptions(use_threads=False, autogenerate_column_names=not has_header, block_size=_BLOCK)
     try:
         table = csv.read_csv(
             file,
-            csv.ReadOptions(use_threads=False, autogenerate_column_names=not has_header),  # threads do not count rows
+            reading,
             csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             csv.ConvertOptions(column_types={} if key_column is None else {key_column: lib.string()}),
         )
@@ -118,6 +123,8 @@ def _explained(text: str, name: str, has_header: bool) -> FileFormatError:
         return FileFormatError(
             f"{name}: row {int(line) - has_header}, column {int(column) + 1} cannot be read as {kind}: {reason}"
         )
+    if "straddl" in text:
+        return FileFormatError(f"{name} has a line of more than {_BLOCK >> 20} MB: is a quotation mark missing?")
     if "Empty CSV" in text:
         return FileFormatError(f"{name} is empty")
     return FileFormatError(f"{name} cannot be read as CSV: {text}")
