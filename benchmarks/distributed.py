@@ -34,7 +34,7 @@ SPILL_EARLY = {
 
 SECTIONS = ("speed-up", "memory", "growth", "quality")
 LEVELS = (10, 100, 300, 1_000)
-ORDERS = {"letter": 3, "shuttle": 3, "covtype": 1}
+ORDERS = {"letter": 13, "shuttle": 3, "covtype": 1}
 N_COLUMNS = 16
 CHUNK = 200_000
 

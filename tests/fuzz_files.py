@@ -35,7 +35,7 @@ PATIENCE = 20.0
 TIMES_ITS_SIZE, AT_LEAST = 30, 20 << 20
 
 #: In errors of `Hierarchy.validate`: linkages between pairs of points, and bounds on all members of a cluster.
-HARD_TO_CHECK = ("the height of node", "a cross value of node", "outside its radius")
+HARD_TO_CHECK = ("the height of node", "the center of node", "a cross value of node", "outside its radius")
 
 #: Bytes that a child may have more than when it began.
 ROOM = 1 << 29

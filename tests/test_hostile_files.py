@@ -63,10 +63,15 @@ def turn_round(parent):
     parent[1], parent[3] = 3, 1
 
 
+def note_an_unused_node(due):
+    due[np.flatnonzero(due)[0]], due[-1] = 0, 1
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
         ("tree.parent", turn_round),
+        ("work.due", note_an_unused_node),
         ("tree.left", lambda left: left.__setitem__(1, 1)),
         ("tree.left", lambda left: left.__setitem__(1, 10_000)),
         ("tree.size", lambda size: size.__setitem__(1, 3.5)),

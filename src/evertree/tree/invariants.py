@@ -103,7 +103,11 @@ def check_worklist(live: LiveTree) -> None:
 def check_search(live: LiveTree) -> None:
     """The numbers of nodes and lists that wait for searches are right, and lists hold leaves. O(n)."""
     used, work, search = live.n_used, live.work, live.search
-    _require(int(np.count_nonzero(work.due[:used])) == int(work.state[DUE]), "not as many nodes are due as counted")
+    due, waiting = np.flatnonzero(work.due), 2 * np.flatnonzero(search.fresh)
+    _require(due.size == int(work.state[DUE]), "not as many nodes are due as counted")
+    top = np.array([live.tree.state[LEAF_TOP], live.tree.state[INNER_TOP]])
+    _require(bool(np.all(due >> 1 < top[due & 1])), "a node is due that never was in the tree")
+    _require(bool(np.all(waiting >> 1 < top[0])), "a list waits whose leaf never was in the tree")
     _require(int(search.fresh.sum(dtype=np.int64)) == int(search.state[FRESH]), "not as many lists wait as counted")
     _require(bool(np.all(search.fresh <= TO_FIND)), "a list waits for too many steps")
     near = search.near
@@ -184,6 +188,9 @@ def _check_pairs(live: PairLiveTree, leaves: NDArray[np.int32], members: Mapping
     d = squareform(condensed) if condensed.size else np.zeros((leaves.size, leaves.size))
     _require(bool(np.all(tree.height[leaves] == 0)), "a leaf has a height")
 
+    place = np.zeros(tree.parent.size, np.intp)
+    place[leaves] = np.arange(leaves.size)
+
     def zeta(u: int, v: int) -> float:
         return _by_definition(live.scheme.linkage.name, d, w, members[u], members[v])
 
@@ -196,6 +203,11 @@ def _check_pairs(live: PairLiveTree, leaves: NDArray[np.int32], members: Mapping
             bool(np.isclose(tree.height[u], height, rtol=DRIFT, atol=0)),
             f"the height of node {u} is {tree.height[u]}, and not {height}",
         )
+        if isinstance(live.tag, Minimax) and tree.center[u] != NULL:
+            _require(
+                bool(np.isclose(d[place[tree.center[u]], members[u]].max(), height, rtol=DRIFT, atol=0)),
+                f"the center of node {u} is farther from a member than another would be",
+            )
         if p == NULL:
             continue
         sibling = int(tree.right[p] if tree.left[p] == u else tree.left[p])
