@@ -173,7 +173,7 @@ def show(title: str, series: Series, systems: dict[str, Callable[[Points], Score
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=datasets.FOLDER, help="where the data are")
+    datasets.add_folder(parser)
     parser.add_argument("--only", choices=("kdd99", "nab"), help="one stream only")
     parser.add_argument("--repeats", type=int, default=5, help="runs of what takes seconds, of which the best counts")
     options = parser.parse_args()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,13 @@ from numpy.typing import NDArray
 
 #: Beside the repository, not in it: what is missing there is skipped.
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def add_folder(parser: argparse.ArgumentParser) -> None:
+    """The option that says where the data are."""
+    text = f"where the data are, NAME.npz with arrays X and y each; by default {FOLDER}"
+    parser.add_argument("--folder", type=Path, default=FOLDER, help=text)
+
 
 #: The file of each data set, from the smallest to the largest; digits come with scikit-learn.
 FILES = {

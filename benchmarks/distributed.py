@@ -136,7 +136,7 @@ class Memory:
 
 
 def memory(n: int, n_clusters: int, part_size: int, limit: str) -> None:
-    """More points than the workers may hold."""
+    """More points than a worker may hold."""
     headline(f"{n:,} × {N_COLUMNS} points of {n_clusters:,} Gaussians, two workers of {limit} each")
     print(f"The data: {n * N_COLUMNS * 8 / 1e6:,.0f} MB")
     with workers(2, limit) as client, Memory() as looked:
@@ -218,8 +218,8 @@ def main() -> None:
     parser.add_argument("--large-clusters", type=int, default=1_000, help="Gaussians in that run")
     parser.add_argument("--memory-limit", default="1GB", help="of each worker in that run")
     parser.add_argument("--sizes", type=int, nargs="+", default=[300_000, 1_000_000, 3_000_000])
-    parser.add_argument("--part-size", type=int, default=100_000)
-    parser.add_argument("--folder", type=Path, default=datasets.FOLDER, help="where the data sets are")
+    parser.add_argument("--part-size", type=int, default=100_000, help="points; with little memory 50,000 at most")
+    datasets.add_folder(parser)
     options = parser.parse_args()
     unknown = set(options.sections) - set(SECTIONS)
     if unknown:

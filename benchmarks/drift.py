@@ -150,7 +150,7 @@ def draw(stream: Stream, ends: NDArray[np.intp], changes: list[Any], name: str) 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=datasets.FOLDER, help="where the data are")
+    datasets.add_folder(parser)
     options = parser.parse_args()
     for name in datasets.STREAMS:
         reason = datasets.missing(name, options.folder)

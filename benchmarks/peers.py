@@ -257,7 +257,7 @@ def betula(X: NDArray[Any]) -> Built:
     seconds = {"fit": lap()}
 
     def add(x: NDArray[Any]) -> object:
-        """It merges its leaves when it is asked for a cluster."""
+        """Without points, `partial_fit` merges the leaves."""
         model.partial_fit(x)
         return model.partial_fit().predict(x)
 

@@ -30,7 +30,7 @@ GAUSSIANS = (100_000, 1_000_000)
 PACKAGES = ("scipy", "fastcluster", "scikit-learn", "betula-cluster", "fishdbc", "genieclust")
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON")
 
-#: The aims of the issue.
+#: What is aimed at.
 WITH_BATCH = ("digits", "glass", "vowel", "spambase", "letter", "news20", "mnist10k", "shuttle")
 MEAN_PURITY, LEAST_PURITY = 0.98, 0.93
 TIMES_FASTER = {"mnist10k": 5, "letter": 5, "shuttle": 8}
@@ -292,7 +292,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)}")
     parser.add_argument("--orders", type=int, default=3, help="insertion orders, of which the mean is taken")
     parser.add_argument("--limit", type=float, default=900, help="seconds for one measurement in all")
-    parser.add_argument("--folder", type=Path, default=datasets.FOLDER, help="where the data are")
+    datasets.add_folder(parser)
     options = parser.parse_args()
     chosen = options.quick or options.data is not None or options.gaussians is not None
     if options.data is None:

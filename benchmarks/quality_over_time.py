@@ -76,7 +76,7 @@ def draw(ax: Any, name: str, X: NDArray[Any], y: NDArray[np.int64]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", choices=datasets.FILES, default=DATA)
-    parser.add_argument("--folder", type=Path, default=datasets.FOLDER)
+    datasets.add_folder(parser)
     options = parser.parse_args()
     names = []
     for name in options.data:

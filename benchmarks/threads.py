@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +60,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", default=["gaussians", "covtype"], help="gaussians, covtype, letter, ...")
     parser.add_argument("--linkage", default="ward")
     parser.add_argument("--metric", default="euclidean")
-    parser.add_argument("--folder", type=Path, default=datasets.FOLDER)
+    datasets.add_folder(parser)
     options = parser.parse_args()
     jobs = [None if word == "None" else int(word) for word in options.jobs.split(",")]
     print(f"{os.cpu_count()} processors")

@@ -36,7 +36,7 @@ class LinkageError(ParameterError):
 
 
 class UnstableError(EvertreeError):
-    """A tree is not one that batch clustering would have made: `refine` takes it there."""
+    """A tree is not one that batch clustering would have made: `refine` with ``search_width=None`` takes it there."""
 
 
 class DataError(EvertreeError, ValueError):

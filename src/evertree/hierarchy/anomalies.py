@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from evertree.atomic import of_one_moment
 from evertree.columns import NULL
 from evertree.hierarchy.locating import HierarchyLocator
+from evertree.hierarchy.reader import NO_LEAVES
 from evertree.inputs import as_choice, as_count
 from evertree.tree.scoring import Scores, score_live, score_new
-
-#: No leaves: where only their number of columns matters.
-NONE = np.empty(0, np.int32)
 
 #: How far a point stands apart can be measured in these ways.
 MEASURES = ("jump", "displacement")
@@ -165,7 +163,7 @@ class HierarchyAnomalies(HierarchyLocator):
         measure = as_choice("measure", measure, MEASURES)
         self._require_points("score_samples")
         live = self._live
-        leaves = NONE if X is not None and live.scheme.has_statistics else self._keys.leaves()
+        leaves = NO_LEAVES if X is not None and live.scheme.has_statistics else self._keys.leaves()
         if X is None:
             return score_live(live, leaves, measure)
         incoming = self._compared(X, leaves)

@@ -17,7 +17,8 @@ from evertree.hierarchy.cutting import HierarchyCuts
 from evertree.hierarchy.exports import HierarchyExports
 from evertree.hierarchy.keeping import HierarchyWindows
 from evertree.hierarchy.starts import HierarchyStarts
-from evertree.hierarchy.workings import NONE, checked_progress
+from evertree.hierarchy.reader import NO_LEAVES
+from evertree.hierarchy.workings import checked_progress
 from evertree.incoming import Progress, receive, receive_again, receive_changed
 from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_threads, as_weights, as_whole_number, as_width
 from evertree.keys import KeyTable
@@ -31,7 +32,8 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
     """A hierarchical clustering (a dendrogram) of points that come, go and change.
 
     The tree is valid at every moment. An edit costs microseconds, where a batch method would start again, and `refine`
-    takes the tree to what a batch method would have made of the points that are there now.
+    takes the tree to one that is as good as what a batch method would have made of the points that are there now; with
+    ``search_width=None``, to that very tree.
 
     Parameters
     ----------
@@ -59,7 +61,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         tree is the same for every number; for linkages that follow from means it is another one than with None, and
         small trees, and budgets of moves, are left to one thread.
     seed : int
-        For the choices that are made at random: `Hierarchy.random`.
+        For the choices that are made at random: `Hierarchy.random`, and which nodes `instability` looks at.
 
     Notes
     -----
@@ -286,7 +288,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         def reorder(share: float) -> None:
             with Uninterrupted(), self._turns.door:
                 if self._live is live:  # a progress callback may have changed the linkage
-                    self._reorder(live, share, NONE)
+                    self._reorder(live, share, NO_LEAVES)
 
         return refinement.run(live, goal, budget, max_moves, checked_progress(progress), reorder, self._turns)
 

@@ -18,6 +18,9 @@ from evertree.keys import KeyTable
 from evertree.tree import LiveTree, views
 from evertree.window import MovingWindow, Window
 
+#: No leaves at all.
+NO_LEAVES = np.empty(0, np.int32)
+
 
 class HierarchyReader:
     """What can be read from a hierarchy. Nodes are numbers, valid until the next edit or ``refine``."""

@@ -13,6 +13,7 @@ from evertree.atomic import Uninterrupted
 from evertree.columns import NULL
 from evertree.errors import ParameterError
 from evertree.frames import is_frame, take_keys
+from evertree.hierarchy.reader import NO_LEAVES
 from evertree.hierarchy.verdicts import HierarchyVerdicts
 from evertree.incoming import Progress, receive, without_first
 from evertree.inputs import as_keys, as_weights
@@ -24,10 +25,8 @@ from evertree.window import Moment, MovingWindow, Window, moment_of
 #: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
 UNDOABLE = 10_000
 
-#: No leaves, and no weights.
-NONE = np.empty(0, np.int32)
+#: No weights at all.
 NO_WEIGHTS = np.empty(0)
-
 
 #: Points that are looked at first where some are too old.
 _FIRST_LOOK = 16
@@ -82,7 +81,7 @@ class HierarchyWorkings(HierarchyVerdicts):
         if isinstance(keys, str) and is_frame(X):
             keys, X = take_keys(X, keys)
         live = None if self._live.is_blank else self._live
-        leaves = self._keys.leaves() if self._live.needs_order else NONE
+        leaves = self._keys.leaves() if self._live.needs_order else NO_LEAVES
         weights, chosen = NO_WEIGHTS, None
 
         def check(count: int) -> None:  # before a function is called for each pair
@@ -115,7 +114,7 @@ class HierarchyWorkings(HierarchyVerdicts):
             live = self._live_for(staying)
             self._keys.reserve(count)
             with self._recorded("insert", chosen, incoming, weights, moment) as edit:
-                others = self._keys.leaves() if live.needs_order else NONE
+                others = self._keys.leaves() if live.needs_order else NO_LEAVES
                 births = self._keys.next_births(weights.size)[n_passing:]
                 leaves = self._hang(live, live.add_leaves(staying, weights[n_passing:], births, others), before, held)
                 if leaves is None:
@@ -198,7 +197,7 @@ class HierarchyWorkings(HierarchyVerdicts):
     def _outside(self, moment: Moment | None) -> tuple[list[Hashable], NDArray[np.int32]]:
         """The keys and the leaves of the points that are outside the window, oldest first. O(their number)."""
         if self._window is None:
-            return [], NONE
+            return [], NO_LEAVES
         birth, last = self._window.too_old(moment), self._window.limits.last
         n_outside = 0 if last is None else max(len(self) - last, 0)
         if birth == 0:
@@ -279,9 +278,9 @@ class HierarchyWorkings(HierarchyVerdicts):
         """Leaves for all points of a new hierarchy, which hang nowhere yet."""
         incoming, weights, chosen = self._checked(X, keys, sample_weight)
         if len(incoming) == 0:
-            return NONE, incoming
+            return NO_LEAVES, incoming
         self._live = self._live_for(incoming)
-        leaves = self._live.add_leaves(incoming, weights, self._keys.next_births(len(incoming)), NONE)
+        leaves = self._live.add_leaves(incoming, weights, self._keys.next_births(len(incoming)), NO_LEAVES)
         self._keys.add(chosen, leaves)
         return leaves, incoming
 

@@ -1,7 +1,7 @@
 """The linkages that follow from means and variances, and the comparison on which everything rests.
 
-All that kernels of a `MeanTree` know of a linkage is here. Which one it is shows in the class of a tag
-(`evertree.linkages`), when a kernel is compiled.
+What kernels of a `MeanTree` know of a linkage is here, but for what follows from its properties in `evertree.linkages`.
+Which one it is shows in the class of a tag, when a kernel is compiled.
 """
 
 from __future__ import annotations

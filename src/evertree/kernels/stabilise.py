@@ -43,7 +43,7 @@ from evertree.kernels.search_means import find_near_means, partner_by_means, pla
 from evertree.kernels.search_pairs import are_lists_shared, find_near_points, partner_by_pairs, place_by_pairs
 from evertree.kernels.topology import hangs
 from evertree.kernels.worklist import clear_due, note_due
-from evertree.linkages import Average, Complete, Minimax, Single, Ward
+from evertree.linkages import LINKAGES, Single
 
 #: Grafts for each point before the guard acts.
 GRAFTS_PER_POINT = 20
@@ -81,7 +81,7 @@ def next_due(tree, work):
 
 
 #: Whether a monotone tree has no blocking pair (`thm.SingleLinkage`), so that none need be searched.
-is_stable_if_monotone = choose("linkage", {Single: always, **dict.fromkeys((Complete, Average, Minimax, Ward), never)})
+is_stable_if_monotone = choose("linkage", {**{row.tag: never for row in LINKAGES.values()}, Single: always})
 
 
 def _columns_of_means(tree):

@@ -73,8 +73,8 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
     While a file is open, SQLite keeps two more beside it, named with ``-wal`` and ``-shm``, and there is a lock, named
     with ``-lock``. Copy the file when it is closed. Locks do not work on some network file systems.
 
-    An edit that finds that opening the file would take long writes a snapshot first. On a million points that takes
-    some seconds.
+    An edit that finds that opening the file would take long writes a snapshot before it returns. On a million points
+    that takes some seconds.
 
     Examples
     --------

@@ -109,7 +109,7 @@ def _arrays_of(moment: Moment | None) -> dict[str, NDArray[Any]]:
     return {} if moment is None else {"moment": np.array(moment, np.float64)}
 
 
-def moment_of(arrays: Mapping[str, NDArray[Any]]) -> Moment | None:
+def recorded_moment(arrays: Mapping[str, NDArray[Any]]) -> Moment | None:
     """When the edit was made, where a window has to know."""
     if "moment" not in arrays:
         return None

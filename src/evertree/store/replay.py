@@ -14,7 +14,7 @@ from evertree.hierarchy import Hierarchy
 from evertree.incoming import receive
 from evertree.inputs import as_dissimilarities, as_weights, as_whole_number
 from evertree.store.database import Database
-from evertree.store.records import keys_of, moment_of, points_of, unpack, window_of
+from evertree.store.records import keys_of, recorded_moment, points_of, unpack, window_of
 from evertree.tree import Incoming, invariants
 
 
@@ -50,7 +50,7 @@ def make_again(h: Hierarchy, kind: str, payload: bytes, path: str, seq: int) -> 
         elif kind == "update":
             _update_again(h, header, arrays)
         elif kind == "keep":
-            h._keep(h._window_with(window_of(header)), moment_of(arrays))
+            h._keep(h._window_with(window_of(header)), recorded_moment(arrays))
         elif kind == "refine":
             h.refine(until=header["until"], moves=header["moves"])
         else:
@@ -69,7 +69,7 @@ def _insert_again(h: Hierarchy, header: Mapping[str, Any], arrays: Mapping[str, 
         incoming = receive(live.scheme, points, None if live.is_blank else live)
     count = len(incoming)
     weights, chosen = as_weights(arrays["weights"], count), h._new_keys(keys_of(header), count)
-    h._insert(incoming, weights, chosen, moment_of(arrays))
+    h._insert(incoming, weights, chosen, recorded_moment(arrays))
 
 
 def _update_again(h: Hierarchy, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -44,7 +44,10 @@ DRIFT = 1e-10
 
 
 def check_all_but_statistics(live: LiveTree, leaves: NDArray[np.int32]) -> None:
-    """All that can be checked in linear time. `leaves` are those of the keys. O(n m + n log n)."""
+    """All that can be checked without the members of each node. `leaves` are those of the keys.
+
+    O(n m + n log n), and O(n²) for dissimilarities that are stored.
+    """
     check_shape(live)
     check_worklist(live)
     check_search(live)
@@ -118,7 +121,8 @@ def check_search(live: LiveTree) -> None:
 def check_statistics(live: LiveTree) -> None:
     """What is kept of each node, computed from its members by definition. O(n m log n), O(n² depth) for pairs.
 
-    On long paths, where most nodes have nearly the members of the next one, most are compared with their children only.
+    On long paths, where most nodes have nearly the members of the next one, most are compared with their children only,
+    and their radius with nothing.
     """
     tree = live.tree
     order = live.nodes()
@@ -249,7 +253,7 @@ def _compare_height(live: MeanLiveTree, u: int, x: NDArray[np.float64], toleranc
 
 
 def check_points(live: LiveTree) -> None:
-    """The coordinates, or the heights, are finite and the weights positive. O(n m)."""
+    """Coordinates, dissimilarities and heights are finite and the weights positive. O(n m), or O(n²) where stored."""
     nodes = live.nodes()
     _require(bool(np.all(live.tree.size[nodes] > 0)), "a weight is not positive")
     if isinstance(live, MeanLiveTree):

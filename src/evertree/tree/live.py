@@ -57,8 +57,9 @@ MOST_POINTS = int(np.iinfo(np.int32).max) // 2
 QUOTA_PER_POINT = 10_000
 SMALLEST_QUOTA = 100_000
 
-#: New points are compared with all others by calls of so many comparisons, so that Ctrl-C is heard in between.
-_MOST_COMPARISONS = 300_000
+#: The place of new points is found by calls for so many of them, or where each is compared with all others of so many
+#: comparisons: Ctrl-C is heard in between.
+_MOST_GUESTS, _MOST_COMPARISONS = 5_000, 300_000
 
 #: The columns that say what shape a tree has, whatever its linkage.
 SHAPE = ("parent", "left", "right", "birth", "size")
@@ -478,7 +479,9 @@ class LiveTree(ABC):
             self.prepare_search()
         place, value = np.empty(leaves.size, np.int32), np.empty(leaves.size)
         is_stable = np.int64(self.aim.is_stable)
-        at_once = max(1, _MOST_COMPARISONS // max(self.n_points, 1))
+        at_once = _MOST_GUESTS
+        if isinstance(self.tree, PairTree) or self.aim.search_width is None:
+            at_once = max(1, _MOST_COMPARISONS // max(self.n_points, 1))
         for start in range(0, leaves.size, at_once):
             some = slice(start, start + at_once)
             kernels.locate.find_places(
