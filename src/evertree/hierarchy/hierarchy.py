@@ -16,8 +16,8 @@ from evertree.hierarchy.anomalies import HierarchyAnomalies
 from evertree.hierarchy.cutting import HierarchyCuts
 from evertree.hierarchy.exports import HierarchyExports
 from evertree.hierarchy.keeping import HierarchyWindows
-from evertree.hierarchy.starts import HierarchyStarts
 from evertree.hierarchy.reader import NO_LEAVES
+from evertree.hierarchy.starts import HierarchyStarts
 from evertree.hierarchy.workings import checked_progress
 from evertree.incoming import Progress, receive, receive_again, receive_changed
 from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_threads, as_weights, as_whole_number, as_width

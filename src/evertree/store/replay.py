@@ -14,7 +14,7 @@ from evertree.hierarchy import Hierarchy
 from evertree.incoming import receive
 from evertree.inputs import as_dissimilarities, as_weights, as_whole_number
 from evertree.store.database import Database
-from evertree.store.records import keys_of, recorded_moment, points_of, unpack, window_of
+from evertree.store.records import keys_of, points_of, recorded_moment, unpack, window_of
 from evertree.tree import Incoming, invariants
 
 
