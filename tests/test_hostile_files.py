@@ -14,6 +14,7 @@ import pytest
 import evertree as et
 from damaged import contents_of, mutant, saved_with, write
 from evertree.cli.tables import Source, read_points
+from evertree.codec import number_type
 from evertree.errors import CorruptFileError, DataError, EvertreeError, FileFormatError
 from fuzz_files import outcome
 
@@ -124,6 +125,13 @@ def test_a_wide_search_takes_no_more_room_than_the_tree():
     assert h.search_width == 2**30
     assert h._live.search.front.nbytes < 1_000
     assert h.cut(n_clusters=2).tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("name", ["a5", "O", "f", "<U3", "f99", "V8", "M8[s]", "f8,f8", 7, None, ["f8"]])
+def test_names_of_types_that_hold_no_numbers_are_refused(name):
+    assert number_type(np.zeros(1, "float32").dtype.str) == np.float32
+    with pytest.raises(ValueError, match=r"is no type of numbers|not understood"):
+        number_type(name)
 
 
 def archive(members: dict[str, bytes], kind: int = zipfile.ZIP_STORED) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,8 +13,9 @@ import numpy as np
 
 from evertree.errors import NotSavableError
 
-#: The kinds of arrays that can be written.
+#: The types of arrays that can be written, by the first letter of their kind, and as a file names them.
 _NUMBERS = "fiub"
+_NAME = re.compile(r"[<>|]?[fiub][0-9]{1,2}")
 
 
 def encode_all(values: Sequence[Any]) -> list[Any]:
@@ -29,6 +31,16 @@ def decode_all(items: Sequence[Any]) -> list[Any]:
     return [_decode(item) for item in items]
 
 
+def number_type(name: Any) -> np.dtype[Any]:
+    """The type of numbers that a file names; ValueError for any other: text could be said to be of any length."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no type of numbers")
+    try:
+        return np.dtype(name)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
 def _encode_set(values: Any) -> list[Any]:
     return sorted(encode_all(list(values)), key=repr)
 
@@ -41,10 +53,7 @@ def _encode_array(array: Any) -> list[Any]:
 
 def _decode_array(item: Any) -> Any:
     kind, values = item
-    dtype = np.dtype(kind)
-    if dtype.kind not in _NUMBERS:  # text could be said to be of any length
-        raise ValueError(f"{kind} is no type of numbers")
-    return np.array(values, dtype)
+    return np.array(values, number_type(kind))
 
 
 # How to write and read the kinds that JSON does not have. A value must be of exactly that type.

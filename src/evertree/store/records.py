@@ -14,15 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.codec import decode_all, encode_all, to_json
+from evertree.codec import decode_all, encode_all, number_type, to_json
 from evertree.inputs import as_number
 from evertree.tree import Incoming
 from evertree.window import Moment, Window
 
 _LENGTH = 4
-
-#: What arrays may hold: numbers and truth values.
-_KINDS = "fiub"
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -47,13 +44,11 @@ def unpack(record: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 def array_of(data: Any, kind: str, shape: Any) -> NDArray[Any]:
     """The array that begins where some bytes do."""
-    dtype, count = np.dtype(kind), 1
+    dtype, count = number_type(kind), 1
     for length in shape:
         if type(length) is not int or length < 0:
             raise ValueError(f"{shape} is no shape")
         count *= length
-    if dtype.kind not in _KINDS:
-        raise ValueError(f"{kind} is no type of numbers")
     if count == 0:
         return np.empty(shape, dtype)
     return np.frombuffer(data, dtype, count).reshape(shape)
