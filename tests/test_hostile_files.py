@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import os
+import sqlite3
 import zipfile
 from pathlib import Path
 
@@ -98,6 +100,16 @@ def test_arrays_that_make_no_tree_are_refused(saved, path, name, change):
         et.load(path)
 
 
+def test_what_a_file_says_of_rows_that_no_node_has_is_forgotten(saved, path):
+    """The last inner row of a tree is free."""
+    path.write_bytes(forged(saved, "tree.parent", lambda parent: parent.__setitem__(-1, 5)))
+    h = et.load(path)
+    assert h._live.tree.parent[-1] == 0
+    h.insert(np.zeros_like(h.points()[:3]))
+    h.refine()
+    h.validate()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -132,6 +144,16 @@ def test_names_of_types_that_hold_no_numbers_are_refused(name):
     assert number_type(np.zeros(1, "float32").dtype.str) == np.float32
     with pytest.raises(ValueError, match=r"is no type of numbers|not understood"):
         number_type(name)
+
+
+@pytest.mark.parametrize("value", [5, "", 2.5])
+def test_snapshots_of_anything_but_bytes_are_refused(tmp_path, value):
+    path = tmp_path / "tree.db"
+    et.open(path, start=et.Hierarchy.random(np.arange(6.0)[:, None])).close()
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE OR REPLACE snapshot SET bytes = ? WHERE name = 'array tree.parent'", (value,))
+    with pytest.raises(CorruptFileError, match="is damaged"):
+        et.open(path)
 
 
 def archive(members: dict[str, bytes], kind: int = zipfile.ZIP_STORED) -> bytes:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from evertree.codec import decode_all, encode_all
 from evertree.columns import (
+    INNER_TOP,
+    LEAF_TOP,
     N_WORK_STATE,
     PENDING,
     MeanTree,
@@ -197,6 +199,7 @@ def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str,
     has_kept = scheme.vectors.changes_points if scheme.vectors else scheme.holds == OBJECTS and n_columns is not None
     if has_kept != (points is not None):
         raise CorruptFileError("there are points where there should be none, or none where there should be some")
+    _forget_unused(columns)
     work, search = _work_of(arrays, columns["parent"].size), _search_of(arrays)
     if scheme.has_statistics:
         is_old = "height" not in columns
@@ -211,6 +214,15 @@ def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str,
         for leaf, point in zip(arrays["leaves"].tolist(), decode_all(header["points"]), strict=True):
             points[leaf >> 1] = point
     return PairLiveTree.of_columns(scheme, aim, n_columns, columns, work, search, arrays["x"], points)
+
+
+def _forget_unused(columns: dict[str, NDArray[Any]]) -> None:
+    """Make rows that no node has had yet as they are in a new tree, whatever a file says of them."""
+    for kind, top in enumerate((LEAF_TOP, INNER_TOP)):
+        first = 2 * max(int(columns["state"][top]), 0) + kind
+        for name, column in columns.items():
+            if name != "state":
+                column[first::2] = 0
 
 
 def _work_of(arrays: dict[str, NDArray[Any]], size: int) -> Worklist:

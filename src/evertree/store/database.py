@@ -261,6 +261,8 @@ class Database:
     def _get(self, name: str) -> bytearray:
         data = bytearray()
         for (part,) in self._connection.execute("SELECT bytes FROM snapshot WHERE name = ? ORDER BY part", (name,)):
+            if not isinstance(part, bytes):
+                raise CorruptFileError(f"{self.path} is damaged: its snapshot holds something else than bytes")
             data += part
         return data
 

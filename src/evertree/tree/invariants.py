@@ -98,6 +98,7 @@ def check_worklist(live: LiveTree) -> None:
     """Each node waits at most once, and the marks say which. O(n)."""
     pending = live.work.stack[: live.work.state[PENDING]]
     _require(bool(np.all(pending % 2 == 1)), "a leaf waits for a check")
+    _require(bool(np.all(pending >> 1 < live.tree.state[INNER_TOP])), "a node waits that never was in the tree")
     marked = np.flatnonzero(live.work.mark)
     _require(bool(np.array_equal(np.sort(pending), marked)), "the worklist and its marks differ")
     _require(bool(np.all(live.work.mark[marked] == QUEUED)), "statistics are still stale")
@@ -105,7 +106,7 @@ def check_worklist(live: LiveTree) -> None:
 
 def check_search(live: LiveTree) -> None:
     """The numbers of nodes and lists that wait for searches are right, and lists hold leaves. O(n)."""
-    used, work, search = live.n_used, live.work, live.search
+    work, search = live.work, live.search
     due, waiting = np.flatnonzero(work.due), 2 * np.flatnonzero(search.fresh)
     _require(due.size == int(work.state[DUE]), "not as many nodes are due as counted")
     top = np.array([live.tree.state[LEAF_TOP], live.tree.state[INNER_TOP]])
@@ -114,7 +115,8 @@ def check_search(live: LiveTree) -> None:
     _require(int(search.fresh.sum(dtype=np.int64)) == int(search.state[FRESH]), "not as many lists wait as counted")
     _require(bool(np.all(search.fresh <= TO_FIND)), "a list waits for too many steps")
     near = search.near
-    _require(bool(np.all((near >= NULL) & (near < used) & ((near % 2 == 0) | (near == NULL)))), "a list holds no leaf")
+    _require(bool(np.all((near >= NULL) & ((near % 2 == 0) | (near == NULL)))), "a list holds no leaf")
+    _require(bool(np.all(near < 2 * top[0])), "a list holds a leaf that never was in the tree")
     _require(search.fresh.size in (0, live.capacity), "there are not as many lists as points")
 
 
