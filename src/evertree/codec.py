@@ -15,7 +15,7 @@ from evertree.errors import NotSavableError
 
 #: The types of arrays that can be written, by the first letter of their kind, and as a file names them.
 _NUMBERS = "fiub"
-_NAME = re.compile(r"[<>|]?[fiub][0-9]{1,2}")
+_NAME = re.compile(rf"[<>|]?[{_NUMBERS}][0-9]{{1,2}}")
 
 
 def encode_all(values: Sequence[Any]) -> list[Any]:
