@@ -158,7 +158,10 @@ def test_table_says_what_has_statistics():
 
 
 def test_refusals_name_the_remedy():
-    with pytest.raises(LinkageError, match=r"Ward needs Euclidean geometry: use metric=.*, or linkage='single'"):
+    with pytest.raises(
+        LinkageError,
+        match=r"Ward needs Euclidean geometry: use metric=.*, or linkage='average', 'complete', 'minimax' or 'single'",
+    ):
         Hierarchy("ward", "cosine")
     with pytest.raises(LinkageError, match="metric='precomputed' has no meaning"):
         Hierarchy("ward", "precomputed")
@@ -166,7 +169,7 @@ def test_refusals_name_the_remedy():
         Hierarchy("ward", metric_params={"p": 3}, metric="minkowski")
     with pytest.raises(LinkageError, match=r"set_linkage\(linkage, metric=...\) changes both in one call"):
         Hierarchy("average", "cityblock").set_linkage("ward")
-    with pytest.raises(LinkageError, match=r"linkage must be 'single', .* or 'ward'; it is 'wards'"):
+    with pytest.raises(LinkageError, match=r"linkage must be 'average', .* or 'ward'; it is 'wards'"):
         Hierarchy("wards")
     with pytest.raises(LinkageError, match=r"metric must be 'euclidean', .*, or a callable; it is None"):
         Hierarchy("ward", None)

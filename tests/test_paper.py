@@ -278,5 +278,6 @@ def test_recurrence_of_lance_and_williams(rng, linkage):
 
 def test_recurrence_loses_no_digits():
     """Half of a sum and half of a difference would: the smaller of 1 and 1e-30 would be 0."""
-    assert linkage_of_union(evertree.linkages.Single(1e-9), 1.0, 1e-30, 0.0, 1.0, 1.0, 1.0) == 1e-30
-    assert linkage_of_union(evertree.linkages.Complete(1e-9), 1.0, 1e-30, 0.0, 1.0, 1.0, 1.0) == 1.0
+    single, complete = (evertree.linkages.LINKAGES[name].tag(1e-9) for name in ("single", "complete"))
+    assert linkage_of_union(single, 1.0, 1e-30, 0.0, 1.0, 1.0, 1.0) == 1e-30
+    assert linkage_of_union(complete, 1.0, 1e-30, 0.0, 1.0, 1.0, 1.0) == 1.0

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.hierarchy import Hierarchy
-from evertree.linkages import Minimax, Ward
 from evertree.tree import Incoming, LiveTree
 
 
@@ -57,41 +56,42 @@ def _batch_linkage(live: LiveTree, leaves: NDArray[np.int32], incoming: Incoming
     """SciPy's Z for leaves that hang nowhere yet."""
     if leaves.size < 2:
         return np.empty((0, 4))
-    weights = live.tree.size[leaves]
-    is_ward = isinstance(live.tag, Ward)
-    if isinstance(live.tag, Minimax) or np.any(weights != 1):
-        d = live.dissimilarities(leaves)
-        return _own_linkage(live, d**2 if is_ward and live.scheme.metric != "sqeuclidean" else d, weights)
-    if is_ward:
-        coordinates = np.asarray(incoming.stored, np.float64)
-        try:
-            from fastcluster import linkage_vector
-        except ImportError:
-            from scipy.cluster.hierarchy import ward
+    linkage, weights = live.scheme.linkage, live.tree.size[leaves]
+    if not linkage.in_scipy or np.any(weights != 1):
+        return _own_linkage(live, leaves, weights)
+    if linkage.from_pairs:
+        return _library().linkage(live.dissimilarities(leaves), method=linkage.name)
+    coordinates = np.asarray(incoming.stored, np.float64)
+    library = _library()
+    in_little_memory = getattr(library, "linkage_vector", library.linkage)
+    return in_little_memory(coordinates, method=linkage.name)
 
-            return ward(coordinates)
-        return linkage_vector(coordinates, method="ward")
+
+def _library() -> Any:
     try:
-        from fastcluster import linkage
+        import fastcluster
     except ImportError:
-        from scipy.cluster.hierarchy import linkage
-    return linkage(live.dissimilarities(leaves), method=live.scheme.linkage.name)
+        from scipy.cluster import hierarchy
+
+        return hierarchy
+    return fastcluster
 
 
-def _own_linkage(live: LiveTree, condensed: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """SciPy's Z by the nearest neighbour chain, from dissimilarities, which for Ward are squared distances."""
+def _own_linkage(live: LiveTree, leaves: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """SciPy's Z by the nearest neighbour chain."""
     from scipy.spatial.distance import squareform
 
     n = weights.size
-    d = squareform(condensed)
+    d = squareform(live.dissimilarities(leaves))
     merges, height = np.empty((n - 1, 2), np.int64), np.empty(n - 1)
     chain, alive = np.empty(n, np.int64), np.empty(n, np.int64)
-    if isinstance(live.tag, Minimax):
+    if live.scheme.linkage.has_centers:
         workspace = np.empty_like(d), np.empty_like(d), np.empty(n, np.int64), chain, alive
         kernels.chain.merge_by_radius(d, *workspace, merges, height)
     else:
-        if isinstance(live.tag, Ward):
-            d *= weights[:, None] * weights / (weights[:, None] + weights)
+        if not live.scheme.linkage.from_pairs:
+            sq = d if live.scheme.metric == "sqeuclidean" else d**2
+            d = kernels.linkage_values.value_of_means(live.tag, weights[:, None], 0.0, weights, 0.0, sq)
         kernels.chain.merge_by_recurrence(live.tag, d, weights.copy(), chain, alive, merges, height)
     order = np.argsort(height, kind="stable")
     Z = np.empty((n - 1, 4))

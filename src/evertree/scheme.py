@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from evertree import kernels
 from evertree.errors import LinkageError, ParameterError, either
-from evertree.linkages import LINKAGES, Average, Linkage, Tag, Ward
-from evertree.metrics import METRICS, Metric, checked_name, named_metric
+from evertree.linkages import LINKAGES, Linkage, Tag
+from evertree.metrics import Metric, checked_name, named_metric
 
 #: Linkage values closer than this, relative to the larger, are equal: by the type of the data.
 TOLERANCE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
@@ -55,15 +56,17 @@ class Scheme:
             self.metric = checked_name(metric)
             self.vectors = named_metric(self.metric, metric_params)
             self.holds = VECTORS
-        if self.linkage.tag is Ward and not (self.vectors and self.vectors.is_euclidean):
-            raise LinkageError(_why_not_ward(metric))
+        if not self.has_statistics and not self.linkage.from_pairs:
+            raise LinkageError(_why_not(self.linkage, metric))
 
     @property
     def has_statistics(self) -> bool:
         """Whether means and variances are enough (`tab.Complexity`)."""
         if self.vectors is None:
             return False
-        return self.linkage.tag is Ward or (self.linkage.tag is Average and self.vectors.is_squared)
+        if self.linkage.statistics == "euclidean":
+            return self.vectors.is_euclidean
+        return self.linkage.statistics == "squared" and self.vectors.is_squared
 
     @property
     def metric_params(self) -> dict[str, Any] | None:
@@ -86,13 +89,13 @@ class Scheme:
 
     def zeta(self, value: Any) -> Any:
         """The paper's linkage value, from the value in coordinates."""
-        if self.vectors is not None and self.has_statistics and self.linkage.tag is Average:
+        if self.vectors is not None and self.has_statistics and self.linkage.statistics == "squared":
             return self.vectors.row_params[0] * value
         return value
 
     def height(self, value: Any) -> Any:
         """The height that users see, in SciPy's units, from the value in coordinates."""
-        return np.sqrt(2.0 * value) if self.linkage.tag is Ward else self.zeta(value)
+        return kernels.linkage_values.height_of(self.tag(np.dtype(np.float64)), self.zeta(value))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scheme, (self.linkage.name, self.metric, self.metric_params)
@@ -107,11 +110,12 @@ def _known_linkage(linkage: str) -> Linkage:
     return LINKAGES[linkage]
 
 
-def _why_not_ward(metric: Any) -> str:
-    """Why Ward's linkage does not go with a metric, and what would."""
-    fitting = either([name for name in METRICS if name in ("euclidean", "sqeuclidean", "mahalanobis", "seuclidean")])
-    others = either([name for name in LINKAGES if name != "ward"])
+def _why_not(linkage: Linkage, metric: Any) -> str:
+    """Why a linkage that needs means does not go with a metric, and what would."""
+    fitting = either(["euclidean", "sqeuclidean", "seuclidean", "mahalanobis", "minkowski"])
+    others = either([name for name, other in LINKAGES.items() if other.from_pairs])
     return (
-        f"linkage='ward' with metric={metric!r} has no meaning, because Ward needs Euclidean geometry: use "
-        f"metric={fitting}, or linkage={others}; set_linkage(linkage, metric=...) changes both in one call"
+        f"linkage={linkage.name!r} with metric={metric!r} has no meaning, because {linkage.name.capitalize()} needs "
+        f"Euclidean geometry: use metric={fitting} (with p=2), or linkage={others}; set_linkage(linkage, metric=...) "
+        "changes both in one call"
     )

@@ -12,11 +12,9 @@ import numpy as np
 from evertree import kernels, quality
 from evertree.batch import agglomerate
 from evertree.hierarchy import Hierarchy
+from evertree.linkages import LINKAGES, Linkage
 from evertree.scheme import Scheme
 from evertree.tree.by_means import FEWEST_TO_REORDER
-
-#: The metrics for which a linkage has kernels of its own: others only compile what compares two points, in a blink.
-_METRICS = {"ward": ("euclidean",), "average": ("sqeuclidean", "euclidean")}
 
 #: Points, of which there are enough for every step.
 _N_POINTS = 24
@@ -38,9 +36,15 @@ def jobs(linkages: Sequence[str], dtypes: Sequence[str]) -> list[Job]:
     return [
         Job(str(linkage), metric, str(dtype))
         for linkage in dict.fromkeys(linkages)
-        for metric in _METRICS.get(linkage, ("euclidean",))
+        for metric in _metrics(LINKAGES[linkage])
         for dtype in dict.fromkeys(dtypes)
     ]
+
+
+def _metrics(linkage: Linkage) -> list[str]:
+    """Those for which a linkage has kernels of its own: others only compile what compares two points, in a blink."""
+    of_means = {"euclidean": ["euclidean"], "squared": ["sqeuclidean"], None: []}[linkage.statistics]
+    return of_means + ["euclidean"] * linkage.from_pairs
 
 
 def compile_for(job: Job) -> int:

@@ -9,17 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from evertree.linkages import LINKAGES
 from evertree.metrics import METRICS
 
-
-class LinkageName(StrEnum):
-    """The linkages."""
-
-    WARD = "ward"
-    AVERAGE = "average"
-    COMPLETE = "complete"
-    SINGLE = "single"
-    MINIMAX = "minimax"
+#: The linkages.
+LinkageName = StrEnum("LinkageName", [(name.upper(), name) for name in LINKAGES])  # type: ignore[misc]
 
 
 class GoalName(StrEnum):
@@ -118,9 +112,7 @@ Array = Annotated[
 # How points are compared.
 Linkage = Annotated[
     LinkageName | None,
-    typer.Option(
-        metavar="NAME", rich_help_panel=_CLUSTERING, help="ward (the default), average, complete, single or minimax."
-    ),
+    typer.Option(metavar="NAME", rich_help_panel=_CLUSTERING, help=f"One of {', '.join(LINKAGES)}; ward by default."),
 ]
 Metric = Annotated[
     str | None,

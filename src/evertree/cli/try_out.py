@@ -61,7 +61,7 @@ def warmup(
     """
     from evertree.cli import compiling
 
-    wanted = list(options.LinkageName) if everything else linkage or [options.LinkageName.WARD]
+    wanted = list(options.LinkageName) if everything else linkage or [options.LinkageName("ward")]
     jobs = compiling.jobs(wanted, dtype or list(DtypeName))
     voice = Voice(as_json)
     began = time.perf_counter()

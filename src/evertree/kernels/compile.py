@@ -25,7 +25,8 @@ REASSOCIATE = frozenset({"reassoc", "contract", "nsz"})
 def _hash_of_sources() -> str:
     """A fingerprint of all the code that kernels are compiled from."""
     kernels = Path(__file__).parent
-    sources = [*sorted(kernels.glob("*.py")), kernels.parent / "columns.py", kernels.parent / "linkages.py"]
+    linkages = kernels.parent / "linkages"
+    sources = [*sorted(kernels.glob("*.py")), *sorted(linkages.glob("*.py")), kernels.parent / "columns.py"]
     digest = hashlib.sha256()
     for source in sources:
         digest.update(source.name.encode())
@@ -112,29 +113,42 @@ def inline_sum(function: Callable[..., Any]) -> Any:
     return numba.njit(forceinline=True, fastmath=set(REASSOCIATE), **_FOR_KERNELS)(function)
 
 
-def choose(by: str, table: Mapping[Any, Callable[..., Any]], inlined: bool = True) -> Any:
+def choose(by: str, table: Mapping[Any, Callable[..., Any]], key: Callable[[type], Any] = lambda kind: kind) -> Any:
     """A function that is, for each class that the argument `by` may have, another one: chosen when it is compiled.
 
-    The functions in `table` are steps, or plain ones, and have the same arguments. Classes are those of NamedTuples.
+    The functions in `table` are steps, or plain ones, and have the same arguments. Classes are those of NamedTuples;
+    the table has them, or what `key` makes of them.
     """
-    plain = {kind: getattr(function, "py_func", function) for kind, function in table.items()}
-    signature = inspect.signature(next(iter(plain.values())))
+    return chosen_by(by, lambda kind: table[key(kind)], next(iter(table.values())))
+
+
+def chosen_by(by: str, find: Callable[[type], Callable[..., Any]], like: Callable[..., Any]) -> Any:
+    """As `choose`, by a function that finds the one for a class. All have the arguments of `like`.
+
+    Plain functions are compiled into each kernel that uses them; steps stand for themselves.
+    """
+    signature = inspect.signature(_plain(like))
     position = list(signature.parameters).index(by)
 
     def chosen(*args: Any) -> Any:
-        return table[type(args[position])](*args)
+        return find(type(args[position]))(*args)
 
-    def register(kinds: set[Any], is_inlined: bool) -> None:
+    def register(is_inlined: bool) -> None:
         def typed(*args: Any) -> Any:
-            kind = args[position].instance_class
-            return plain[kind] if kind in kinds else None
+            found = find(args[position].instance_class)
+            return _plain(found) if (_plain(found) is found) == is_inlined else None
 
         typed.__signature__ = signature  # type: ignore[attr-defined]
         overload(chosen, jit_options={**_FOR_KERNELS, "forceinline": is_inlined})(typed)
 
     chosen.__signature__ = signature  # type: ignore[attr-defined]
-    inlined_ones = {kind for kind, function in table.items() if inlined and plain[kind] is function}
-    for kinds in (inlined_ones, set(table) - inlined_ones):
-        if kinds:
-            register(kinds, kinds is inlined_ones)
+    chosen.__name__, chosen.__doc__ = like.__name__, like.__doc__
+    register(True)
+    register(False)
     return chosen
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a step was compiled from."""
+    plain: Callable[..., Any] = getattr(function, "py_func", function)
+    return plain

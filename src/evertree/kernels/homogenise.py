@@ -14,13 +14,13 @@ from evertree.columns import (
     QUOTA,
     STABLE_FROM_BELOW,
 )
+from evertree.kernels.by_linkage import by_property
 from evertree.kernels.check import find_near, is_inverted, update_after_move
-from evertree.kernels.compile import choose, inline, long_kernel
+from evertree.kernels.compile import inline, long_kernel
 from evertree.kernels.linkage_values import linkage_value
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.topology import sibling, swap_with_uncle
 from evertree.kernels.worklist import pop, pop_lowest, push
-from evertree.linkages import NOT_STRONGLY_REDUCIBLE, STRONGLY_REDUCIBLE
 
 
 @inline
@@ -53,10 +53,7 @@ def _may_towards_batch(linkage, tree, tolerance, v, near):
 
 
 #: Whether the move that joins `near`, a child of `v`, with the sibling of `v` leads towards a stable tree.
-may_move = choose(
-    "linkage",
-    {**dict.fromkeys(STRONGLY_REDUCIBLE, _may_always), **dict.fromkeys(NOT_STRONGLY_REDUCIBLE, _may_towards_batch)},
-)
+may_move = by_property("strongly_reducible", {True: _may_always, False: _may_towards_batch})
 
 
 def _push_none(linkage, tree, work, g):
@@ -70,9 +67,7 @@ def _push_beyond(linkage, tree, work, g):
 
 
 #: Note the checks that read the height of `g`, which has changed, beside those that read its parts: `may_move` does.
-push_readers = choose(
-    "linkage", {**dict.fromkeys(STRONGLY_REDUCIBLE, _push_none), **dict.fromkeys(NOT_STRONGLY_REDUCIBLE, _push_beyond)}
-)
+push_readers = by_property("strongly_reducible", {True: _push_none, False: _push_beyond})
 
 
 @inline

@@ -1,114 +1,74 @@
-"""The linkages that follow from means and variances, and the comparison on which everything rests.
+"""The value of a linkage that follows from means and variances, and the comparison on which everything rests.
 
-What kernels of a `MeanTree` know of a linkage is here, but for what follows from its properties in `evertree.linkages`.
-Which one it is shows in the class of a tag, when a kernel is compiled.
+ζ(a, b) is an offset, which follows from the variances, and the squared distance between the means times a factor, which
+follows from the sizes (`eq.WardLinkage`, `eq.AverageLinkSimple`): the linkage has the two.
 """
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 from evertree.columns import NULL
-from evertree.kernels.compile import choose, inline
+from evertree.kernels.by_linkage import linkage_may_define, linkage_must_define
+from evertree.kernels.compile import inline, short_step
 from evertree.kernels.statistics import sq_dist, sq_dist_error
 from evertree.kernels.topology import children
-from evertree.linkages import Average, Complete, Minimax, Single, Ward
 
 
-@inline
-def joint_weight(a, b):
-    """The harmonic sum a b / (a + b) of two weights, in an order that does not overflow."""
-    return a / (a + b) * b
+@linkage_must_define
+def factor(linkage, size_a, size_b):
+    """What the squared distance between the means is multiplied with. It never falls when a size grows."""
 
 
-@inline
-def ward_factor(tree, u, v):
-    """|u| |v| / (|u| + |v|)."""
-    return joint_weight(tree.size[u], tree.size[v])
+@linkage_may_define
+def offset(linkage, variance_a, variance_b):
+    """What is added. It is never negative, and never falls when a variance grows."""
+    return 0.0
 
 
-@inline
-def average_value(tree, u, v):
-    """Average linkage on squared Euclidean distances (`eq.AverageLinkSimple`). O(m)."""
-    return tree.variance[u] + tree.variance[v] + sq_dist(tree.mean, u, v)
-
-
-# -- Ward
-
-
-def _ward_of_sq(linkage, tree, u, v, sq):
-    """`eq.WardLinkage`."""
-    return ward_factor(tree, u, v) * sq
-
-
-def _sq_of_ward(linkage, tree, u, v, value):
-    return value / ward_factor(tree, u, v)
-
-
-def _ward_factor(linkage, tree, u, v):
-    return ward_factor(tree, u, v)
-
-
-def _ward_to_point(linkage, tree, u, sq):
-    return joint_weight(tree.size[u], 1.0) * sq
-
-
-def _least_ward(linkage, tree, a, distance, lightest):
-    return joint_weight(tree.size[a], lightest) * distance * distance
-
-
-def _ward_height(linkage, value):
-    return math.sqrt(2.0 * value)
-
-
-# -- average
-
-
-def _average_of_sq(linkage, tree, u, v, sq):
-    """`eq.AverageLinkSimple`."""
-    return tree.variance[u] + tree.variance[v] + sq
-
-
-def _sq_of_average(linkage, tree, u, v, value):
-    return max(value - tree.variance[u] - tree.variance[v], 0.0)
-
-
-def _average_factor(linkage, tree, u, v):
-    return 1.0
-
-
-def _average_to_point(linkage, tree, u, sq):
-    return tree.variance[u] + sq
-
-
-def _least_average(linkage, tree, a, distance, lightest):
-    return tree.variance[a] + distance * distance
-
-
-def _same_height(linkage, value):
+@linkage_may_define
+def height_of(linkage, value):
+    """A height in the units that users see, but for a factor of the metric, from ζ; from pairs of points, too."""
     return value
 
 
-# -- all
+def value_of_means(linkage: Any, size_a: Any, variance_a: Any, size_b: Any, variance_b: Any, sq: Any) -> Any:
+    """ζ from sizes, variances and the squared distance between the means: of numbers, and of arrays of NumPy."""
+    return offset(linkage, variance_a, variance_b) + factor(linkage, size_a, size_b) * sq
 
 
-#: ζ(u, v) from the squared distance between the means of `u` and `v`. O(1).
-value_of_sq = choose("linkage", {Ward: _ward_of_sq, Average: _average_of_sq})
+_value = short_step(value_of_means)
 
-#: The squared distance between the means of `u` and `v` from ζ(u, v), less exact than that is. O(1).
-sq_of_value = choose("linkage", {Ward: _sq_of_ward, Average: _sq_of_average})
 
-#: What the squared distance between the means is multiplied with in ζ(u, v).
-distance_factor = choose("linkage", {Ward: _ward_factor, Average: _average_factor})
+@short_step
+def value_of_sq(linkage, tree, u, v, sq):
+    """ζ(u, v) from the squared distance between the means of `u` and `v`. O(1)."""
+    return _value(linkage, tree.size[u], tree.variance[u], tree.size[v], tree.variance[v], sq)
 
-#: ζ between node `u` and a point of weight 1 from the squared distance between the mean and the point. O(1).
-value_to_point = choose("linkage", {Ward: _ward_to_point, Average: _average_to_point})
 
-#: A lower bound on ζ between `a` and any cluster of at least the weight `lightest` whose mean is so far away. O(1).
-least_value = choose("linkage", {Ward: _least_ward, Average: _least_average})
+@short_step
+def value_to_point(linkage, tree, u, sq):
+    """ζ between node `u` and a point of weight 1 from the squared distance between the mean and the point. O(1)."""
+    return _value(linkage, tree.size[u], tree.variance[u], 1.0, 0.0, sq)
 
-#: A height in the units that users see, but for a factor, from ζ; from pairs of points, too.
-height_of = choose("linkage", {Ward: _ward_height, **dict.fromkeys((Average, Single, Complete, Minimax), _same_height)})
+
+@short_step
+def least_value(linkage, tree, a, distance, lightest):
+    """A lower bound on ζ between `a` and any cluster of at least the weight `lightest` whose mean is so far away."""
+    return _value(linkage, tree.size[a], tree.variance[a], lightest, 0.0, distance * distance)
+
+
+@short_step
+def sq_of_value(linkage, tree, u, v, value):
+    """The squared distance between the means of `u` and `v` from ζ(u, v), less exact than that is. O(1)."""
+    sq = max(value - offset(linkage, tree.variance[u], tree.variance[v]), 0.0)
+    return sq / distance_factor(linkage, tree, u, v)
+
+
+@short_step
+def distance_factor(linkage, tree, u, v):
+    """What the squared distance between the means is multiplied with in ζ(u, v). O(1)."""
+    return factor(linkage, tree.size[u], tree.size[v])
 
 
 @inline

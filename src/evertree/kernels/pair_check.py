@@ -9,22 +9,20 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import (
-    ITSELF,
     LEFT_IS_EXACT,
     NULL,
     PAUSED_NODE,
     PAUSED_ROW,
     PAUSED_SIDE,
     RIGHT_IS_EXACT,
-    TRIANGLE,
 )
-from evertree.kernels.compile import choose, inline, step
+from evertree.kernels.by_linkage import linkage_may_define
+from evertree.kernels.compile import inline, step
 from evertree.kernels.linkage_values import is_first
-from evertree.kernels.pair_values import NOTHING_YET, compare, value_between
+from evertree.kernels.pair_values import NOTHING_YET, compare
 from evertree.kernels.pairs import note_stale
 from evertree.kernels.recurrence import linkage_of_union
-from evertree.kernels.topology import is_leaf, sibling
-from evertree.linkages import Average, Complete, Minimax, Single
+from evertree.kernels.topology import sibling
 
 LEFT, RIGHT = 0, 1
 
@@ -41,9 +39,6 @@ CLEAR_OF_TIES = 4.0
 LARGEST_ERROR = 1e4
 SMALLEST_SHARE = 0.25
 ERROR_OF_STEP = 0.01
-
-#: Pairs that may be compared in one go, without a pause.
-MOST_AT_ONCE = 1 << 18
 
 
 @inline
@@ -113,42 +108,10 @@ def forget_cross(tree, v):
     tree.exact[v] = 0
 
 
-# What follows for one cross value from the other and the height of the parent: whether it does, the value, its error.
-
-
-def _derive_single(linkage, tree, v, side):
-    """The smaller of the two is the height of the parent."""
-    height = tree.height[tree.parent[v]]
-    other, _ = cross(tree, v, 1 - side)
-    return other > height, height, 0.0
-
-
-def _derive_complete(linkage, tree, v, side):
-    """The larger of the two is the height of the parent."""
-    height = tree.height[tree.parent[v]]
-    other, is_exact = cross(tree, v, 1 - side)
-    return is_exact and other < height, height, 0.0
-
-
-def _derive_average(linkage, tree, v, side):
-    """The mean of the two is the height of the parent."""
-    other, is_exact = cross(tree, v, 1 - side)
-    u, w = child_at(tree, v, side), child_at(tree, v, 1 - side)
-    g = tree.parent[v]
-    total = (tree.size[u] + tree.size[w]) * tree.height[g]
-    rest, error = difference(total, tree.error[g], tree.size[w] * other, cross_error(tree, v, 1 - side))
-    return is_exact and error <= LARGEST_ERROR, rest / tree.size[u], error
-
-
-def _derive_minimax(linkage, tree, v, side):
+@linkage_may_define
+def derive(linkage, tree, v, side):
+    """The cross value at a side from the other one and the height of the parent: if it follows, it, its error."""
     return False, 0.0, 0.0
-
-
-#: The cross value at a side from the other one. O(1).
-derive = choose(
-    "linkage",
-    {Single: _derive_single, Complete: _derive_complete, Average: _derive_average, Minimax: _derive_minimax},
-)
 
 
 @step
@@ -180,63 +143,23 @@ def settle(linkage, tree, v, floor):
     return True
 
 
-# A lower bound on both cross values of v = (a, b) from the height of its parent, which is the smallest, the largest or
-# the mean of them. By the triangle inequality, the larger exceeds the smaller by no more than the height of v.
+# The height of the parent of v = (a, b) often is the smallest, the largest or the mean of the two cross values of v. By
+# the triangle inequality, the larger of them exceeds the smaller by no more than the height of v.
 
 
-def _least_single(linkage, tree, v):
-    """`prop.SingleLinkageMonotoneLSO`."""
-    return tree.height[tree.parent[v]]
-
-
-def _least_complete(linkage, tree, v):
-    return tree.height[tree.parent[v]] - tree.height[v] if tree.pairs.state[TRIANGLE] == ITSELF else 0.0
-
-
-def _least_average(linkage, tree, v):
-    share = max(tree.size[tree.left[v]], tree.size[tree.right[v]]) / tree.size[v]
-    return tree.height[tree.parent[v]] - share * tree.height[v] if tree.pairs.state[TRIANGLE] == ITSELF else 0.0
-
-
-def _least_minimax(linkage, tree, v):
+@linkage_may_define
+def least_cross(linkage, tree, v):
+    """A lower bound on both cross values of `v` from the height of its parent. O(1)."""
     return 0.0
 
 
-#: A lower bound on both cross values of `v`. O(1).
-least_cross = choose(
-    "linkage", {Single: _least_single, Complete: _least_complete, Average: _least_average, Minimax: _least_minimax}
-)
+@linkage_may_define
+def floor_of_move(linkage, tree, v):
+    """From which value on the cross value of the far child need not be known, so that a move can be made.
 
-
-def _enough_for_minimum(linkage, tree, v):
-    """ζ(b ∪ c, a) is ζ(a, b), however far a and c are from each other."""
-    return tree.height[v]
-
-
-def _enough_for_maximum(linkage, tree, v):
-    """It must be known, and is: ζ(a, c) is the height of the parent, as ζ(b, c) is smaller."""
+    If it must be known, it often is: where it is the height of the parent.
+    """
     return np.inf
-
-
-def _enough_for_mean(linkage, tree, v):
-    return np.inf
-
-
-def _enough_for_radius(linkage, tree, v):
-    """It is not needed: the union stays the same."""
-    return 0.0
-
-
-#: From which value on the cross value of the far child need not be known, so that a move can be made.
-floor_of_move = choose(
-    "linkage",
-    {
-        Single: _enough_for_minimum,
-        Complete: _enough_for_maximum,
-        Average: _enough_for_mean,
-        Minimax: _enough_for_radius,
-    },
-)
 
 
 @step
@@ -260,158 +183,26 @@ def check_pairs(linkage, tree, tolerance, v):
     return child_at(tree, v, side)
 
 
-def _strengthen_single(linkage, tree, v):
-    height = tree.height[tree.parent[v]]
-    tree.cross_left[v] = max(tree.cross_left[v], height)
-    tree.cross_right[v] = max(tree.cross_right[v], height)
+@linkage_may_define
+def strengthen(linkage, tree, v):
+    """Note of both cross values of `v` what the height of its parent says, before that changes."""
 
 
-def _strengthen_nothing(linkage, tree, v):
-    pass
+@linkage_may_define
+def inherit(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
+    """Keep what is still true of the cross values around a move, for which O(1) pairs are compared.
 
-
-#: Note of both cross values of `v` what the height of its parent says, before that changes.
-strengthen = choose(
-    "linkage", {Single: _strengthen_single, **dict.fromkeys((Complete, Average, Minimax), _strengthen_nothing)}
-)
-
-
-# What is still known of the cross values after a move that made v = (b, c) with sibling a of v = (a, b) with sibling c.
-
-
-def _inherit_single(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
-    """The minimum over a part is no smaller than over the whole."""
-    if not is_leaf(a):  # its sibling was b
-        tree.cross_left[a] = min(max(tree.cross_left[a], z_ab), z_ac)
-        tree.cross_right[a] = min(max(tree.cross_right[a], z_ab), z_ac)
-    if not is_leaf(b):  # its sibling was a
-        tree.cross_left[b] = z_bc
-        tree.cross_right[b] = z_bc
-    if not is_leaf(c):  # its sibling was a ∪ b
-        tree.cross_left[c] = max(tree.cross_left[c], z_bc)
-        tree.cross_right[c] = max(tree.cross_right[c], z_bc)
-    g = tree.parent[v]  # its children were a ∪ b and c
-    if tree.parent[g] != NULL:
-        strengthen(linkage, tree, g)
-    side = side_of(tree, g, v)
-    with_ab, with_c = cross(tree, g, side)[0], cross(tree, g, 1 - side)[0]
-    set_cross(tree, g, side, min(with_ab, with_c), False, 0.0)
-    set_cross(tree, g, 1 - side, with_ab, False, 0.0)
-    for u in (a, b, c):
-        tree.exact[u] = 0
-
-
-def _inherit_complete(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
-    """The maximum over a part is no larger than over the whole."""
-    tree.exact[a] = 0  # its sibling was b
-    forget_cross(tree, b)
-    forget_cross(tree, c)
-    g = tree.parent[v]  # its children were a ∪ b and c
-    side = side_of(tree, g, v)
-    set_cross(tree, g, side, cross(tree, g, 1 - side)[0], False, 0.0)
-    set_cross(tree, g, 1 - side, 0.0, False, 0.0)
-
-
-@inline
-def mean_of_union(a, size_a, error_a, b, size_b, error_b):
-    """The mean over two parts from their means, and its error."""
-    share_a, share_b = size_a / (size_a + size_b), size_b / (size_a + size_b)
-    return share_a * a + share_b * b, error_of_sum(share_a * a, error_a, share_b * b, error_b)
-
-
-@inline
-def mean_of_rest(whole, size, error, part, part_size, part_error, rest_size):
-    """The mean over the rest of a whole, without a part, and its error."""
-    rest, rest_error = difference(size * whole, error, part_size * part, part_error)
-    return rest / rest_size, rest_error
-
-
-@inline
-def means_to(linkage, tree, u, w, z_uw, error_uw):
-    """ζ between each child of `u` and node `w`, from ζ(u, w), and their errors: left, right.
-
-    The lighter child is compared, the other follows. Errors are infinite where that would take long.
+    The move made v = (b, c) with sibling a of v = (a, b) with sibling c.
     """
-    a, b = tree.left[u], tree.right[u]
-    is_left = tree.size[a] <= tree.size[b]
-    lighter, heavier = (a, b) if is_left else (b, a)
-    if tree.size[lighter] * tree.size[w] > MOST_AT_ONCE:
-        return 0.0, np.inf, 0.0, np.inf
-    value = value_between(linkage, tree, np.int64(lighter), np.int64(w))
-    size, heavy = tree.size[lighter], tree.size[heavier]
-    rest, error = mean_of_rest(z_uw, size + heavy, error_uw, value, size, 1.0, heavy)
-    if is_left:
-        return value, 1.0, rest, error
-    return rest, error, value, 1.0
-
-
-@inline
-def set_both(tree, v, left, left_error, right, right_error):
-    """Note both cross values, where they are not too far off."""
-    forget_cross(tree, v)
-    if left_error <= LARGEST_ERROR:
-        set_cross(tree, v, LEFT, left, True, left_error)
-    if right_error <= LARGEST_ERROR:
-        set_cross(tree, v, RIGHT, right, True, right_error)
-
-
-def _inherit_average(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
-    """The mean over a union follows from the means over its parts, and over a part from the other and the whole."""
-    forget_cross(tree, b)
-    forget_cross(tree, tree.parent[v])
-    both_exact = LEFT_IS_EXACT | RIGHT_IS_EXACT
-    size_a, size_b, size_c = tree.size[a], tree.size[b], tree.size[c]
-    error_ac = cross_error(tree, v, side_of(tree, v, c))
-    if not is_leaf(a) and tree.exact[a] == both_exact and size_c < size_b:  # its sibling was b, and is b ∪ c
-        left, left_error, right, right_error = means_to(linkage, tree, a, c, z_ac, error_ac)
-        left, left_error = mean_of_union(
-            tree.cross_left[a], size_b, cross_error(tree, a, LEFT), left, size_c, left_error
-        )
-        right, right_error = mean_of_union(
-            tree.cross_right[a], size_b, cross_error(tree, a, RIGHT), right, size_c, right_error
-        )
-        set_both(tree, a, left, left_error, right, right_error)
-    else:
-        forget_cross(tree, a)
-    if not is_leaf(c) and tree.exact[c] == both_exact and size_a < size_b:  # its sibling was a ∪ b, and is b
-        both = size_a + size_b
-        left, left_error, right, right_error = means_to(linkage, tree, c, a, z_ac, error_ac)
-        left, left_error = mean_of_rest(
-            tree.cross_left[c], both, cross_error(tree, c, LEFT), left, size_a, left_error, size_b
-        )
-        right, right_error = mean_of_rest(
-            tree.cross_right[c], both, cross_error(tree, c, RIGHT), right, size_a, right_error, size_b
-        )
-        set_both(tree, c, left, left_error, right, right_error)
-    else:
-        forget_cross(tree, c)
-
-
-def _inherit_nothing(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
     for u in (a, b, c):
         forget_cross(tree, u)
     forget_cross(tree, tree.parent[v])
 
 
-#: Keep what is still true of the cross values around a move. O(1); for average linkage up to MOST_AT_ONCE comparisons.
-inherit = choose(
-    "linkage",
-    {Single: _inherit_single, Complete: _inherit_complete, Average: _inherit_average, Minimax: _inherit_nothing},
-)
-
-
-def _height_by_recurrence(linkage, tree, z_ab, z_ac, z_bc, g, a, b, c):
+@linkage_may_define
+def height_after_move(linkage, tree, z_ab, z_ac, z_bc, g, a, b, c):
+    """ζ(b ∪ c, a), the height of `g`."""
     return linkage_of_union(linkage, z_ab, z_ac, z_bc, tree.size[b], tree.size[c], tree.size[a])
-
-
-def _same_height(linkage, tree, z_ab, z_ac, z_bc, g, a, b, c):
-    return tree.height[g]
-
-
-#: ζ(b ∪ c, a), by the recurrence; minimax linkage depends on the union alone, which is that of g.
-height_after_move = choose(
-    "linkage", {**dict.fromkeys((Single, Complete, Average), _height_by_recurrence), Minimax: _same_height}
-)
 
 
 @step

@@ -5,82 +5,38 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import EVALUATED, EVALUATED_BEFORE, MEASURED, N_PIVOTS, NULL, PAUSED_NODE
-from evertree.kernels.compile import choose, inline, kernel, step
+from evertree.kernels.by_linkage import linkage_may_define
+from evertree.kernels.compile import inline, kernel, step
 from evertree.kernels.pair_check import (
-    LARGEST_ERROR,
     LEFT,
     RIGHT,
     child_at,
     cross,
     cross_error,
-    difference,
     forget_cross,
-    mean_of_union,
     set_cross,
     side_of,
     strengthen,
 )
-from evertree.kernels.pair_point import always, is_known, judge_bounds, make_known, measure_point, never
-from evertree.kernels.pair_radius import find_radius, radius_with
+from evertree.kernels.pair_point import is_known, judge_bounds, make_known, measure_point
 from evertree.kernels.pair_values import value_between
 from evertree.kernels.pairs import is_pivot, note_stale
 from evertree.kernels.topology import attach, detach, is_leaf, sibling
 from evertree.kernels.worklist import note_due, push
-from evertree.linkages import Average, Complete, Minimax, Single
-
-#: The linkages that have a recurrence, on pairs.
-RECURRENT = (Single, Complete, Average)
-
-# What is known of ζ(x, y) when node `i` joins x, or leaves it: from what was known before. A lower bound, whether it is
-# the value, and its error.
 
 
-def _changed_single(linkage, tree, value, is_exact, error, x, y, i, comes):
-    lower, upper = tree.pairs.lower[y], tree.pairs.upper[y]
-    if comes:
-        return min(value, lower), (is_exact and value <= lower) or (lower == upper and upper <= value), 0.0
-    return value, is_exact and value < lower, 0.0
+@linkage_may_define
+def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
+    """What is known of ζ(x, y) when node `i` joins x, or leaves it, from what was known before. O(1).
 
-
-def _changed_complete(linkage, tree, value, is_exact, error, x, y, i, comes):
-    lower, upper = tree.pairs.lower[y], tree.pairs.upper[y]
-    if comes:
-        return max(value, lower), is_exact and (upper <= value or lower == upper), 0.0
-    return (value if upper < value else 0.0), is_exact and upper < value, 0.0
-
-
-def _changed_average(linkage, tree, value, is_exact, error, x, y, i, comes):
-    weight, size = tree.size[i], tree.size[x]
-    z = tree.pairs.lower[y]
-    if comes:
-        mean, error = mean_of_union(value, size, error, z, weight, 1.0)
-        return mean, is_exact and error <= LARGEST_ERROR, error
-    rest_size, size_error = difference(size, 1.0, weight, 1.0)
-    rest, error = difference(size * value, error, weight * z, 1.0)
-    error += size_error
-    if is_exact and error <= LARGEST_ERROR:
-        return rest / rest_size, True, error
+    A lower bound, whether it is the value, and its error.
+    """
     return 0.0, False, 0.0
 
 
-def _changed_minimax(linkage, tree, value, is_exact, error, x, y, i, comes):
-    if comes and is_leaf(i):
-        # No point of x ∪ y covers more with less, and i covers nothing with less than the largest of its row.
-        return min(value, max(tree.pairs.lower[x], tree.pairs.lower[y])), False, 0.0
-    return 0.0, False, 0.0
-
-
-#: A lower bound on ζ(x ∪ i, y), or on ζ(x − i, y), and whether it is the value. O(1).
-changed = choose(
-    "linkage",
-    {Single: _changed_single, Complete: _changed_complete, Average: _changed_average, Minimax: _changed_minimax},
-)
-
-
-# The height of w = (x, y) when node `i` joins x, or leaves it; NaN where it has to be computed from pairs.
-
-
-def _height_from_recurrence(linkage, tree, w, x, y, i, comes):
+@linkage_may_define
+def changed_height(linkage, tree, w, x, y, i, comes):
+    """The height of w = (x, y) when node `i` joins x, or leaves it; NaN where it has to be computed from pairs."""
     error = np.float64(tree.error[w])
     value, is_exact, error_after = changed(linkage, tree, tree.height[w], True, error, x, y, i, comes)
     if not is_exact:
@@ -88,16 +44,6 @@ def _height_from_recurrence(linkage, tree, w, x, y, i, comes):
         value, is_exact, error_after = changed(linkage, tree, tree.height[w], True, error, x, y, i, comes)
     tree.error[w] = error_after
     return value if is_exact else np.nan
-
-
-def _height_from_radius(linkage, tree, w, x, y, i, comes):
-    if not comes or not is_leaf(i):
-        return np.nan
-    radius, tree.center[w] = radius_with(tree, w, i)
-    return radius
-
-
-changed_height = choose("linkage", {**dict.fromkeys(RECURRENT, _height_from_recurrence), Minimax: _height_from_radius})
 
 
 @inline
@@ -133,21 +79,17 @@ def change_path(linkage, tree, work, i, x, comes, top):
         x = w
 
 
-def _recompute_from_pairs(linkage, tree, u):
+@linkage_may_define
+def recompute_height(linkage, tree, u):
+    """Compute the height of `u` from pairs. O(|a| |b| m) at most, for its children a and b."""
     tree.height[u] = value_between(linkage, tree, np.int64(tree.left[u]), np.int64(tree.right[u]))
     tree.error[u] = 1.0
 
 
-def _recompute_radius(linkage, tree, u):
-    find_radius(tree, u, np.inf)
-
-
-#: Compute the height of `u` from pairs. O(|a| |b| m) at most, for its children a and b.
-recompute_height = choose("linkage", {**dict.fromkeys(RECURRENT, _recompute_from_pairs), Minimax: _recompute_radius})
-
-
-#: Whether a check may have held by what the height of the parent says of a mean, which changes on the whole path.
-checks_all = choose("linkage", {Single: never, Complete: never, Average: always, Minimax: never})
+@linkage_may_define
+def checks_all(linkage):
+    """Whether a check may have held by what the height of the parent said, which changes on the whole path."""
+    return True
 
 
 @step
@@ -168,35 +110,18 @@ def refresh_path(linkage, tree, work, u, comes, top):
         u = np.int64(tree.parent[u])
 
 
-# The linkage between the point and a node, as a cross value of the point.
-
-
-def _known_from_recurrence(linkage, tree, u):
+@linkage_may_define
+def point_cross(linkage, tree, u):
+    """The linkage between the point and a node, as a cross value of the point: a lower bound, and if it is ζ."""
     return tree.pairs.lower[u], is_known(tree.pairs, u)
 
 
-def _known_of_radius(linkage, tree, u):
-    return 0.0, False
-
-
-point_cross = choose("linkage", {**dict.fromkeys(RECURRENT, _known_from_recurrence), Minimax: _known_of_radius})
-
-
-def _hang_by_recurrence(linkage, tree, i, k, p):
+@linkage_may_define
+def hang_point(linkage, tree, i, k, p):
+    """Set the height of the new node `p`, whose children are `k` and `i`."""
     make_known(linkage, tree, i, k)
     tree.height[p] = tree.pairs.lower[k]
     tree.error[p] = 1.0
-
-
-def _hang_by_radius(linkage, tree, i, k, p):
-    if is_leaf(i):
-        tree.height[p], tree.center[p] = radius_with(tree, k, i)
-    else:
-        find_radius(tree, p, np.inf)
-
-
-#: The height of the new node `p`, whose children are `k` and `i`.
-hang_point = choose("linkage", {**dict.fromkeys(RECURRENT, _hang_by_recurrence), Minimax: _hang_by_radius})
 
 
 @step

@@ -22,50 +22,28 @@ from evertree.columns import (
     ROOT,
     UNBOUNDED,
 )
-from evertree.kernels.compile import choose, inline, step
+from evertree.kernels.by_linkage import linkage_may_define
+from evertree.kernels.compile import inline, step
 from evertree.kernels.linkage_values import is_first
 from evertree.kernels.pair_check import CLEAR_OF_TIES
-from evertree.kernels.pair_radius import radius_with
 from evertree.kernels.pairs import bounds, dissimilarity, distance, evaluate_leaves, measure_pivots
 from evertree.kernels.recurrence import linkage_of_union
 from evertree.kernels.topology import hangs, is_leaf
-from evertree.linkages import Average, Complete, Minimax, Single
 
 #: Points that are measured without bounds after bounds have failed.
 PATIENCE = 50
 
 
-def _union_smallest(linkage, tree, a, b, z_a, z_b):
-    return min(z_a, z_b)
-
-
-def _union_largest(linkage, tree, a, b, z_a, z_b):
-    return max(z_a, z_b)
-
-
-def _union_mean(linkage, tree, a, b, z_a, z_b):
+@linkage_may_define
+def point_to_union(linkage, tree, a, b, z_a, z_b):
+    """The linkage between a point and a ∪ b, or what stands for it in ``pairs.lower`` and ``pairs.upper``. O(1)."""
     return linkage_of_union(linkage, z_a, z_b, 0.0, tree.size[a], tree.size[b], 1.0)
 
 
-#: The linkage between a point and a ∪ b; for minimax linkage the largest dissimilarity between them.
-point_to_union = choose(
-    "linkage",
-    {Single: _union_smallest, Complete: _union_largest, Average: _union_mean, Minimax: _union_largest},
-)
-
-
-def always(linkage):
-    """True."""
-    return True
-
-
-def never(linkage):
-    """False."""
+@linkage_may_define
+def uses_bounds(linkage):
+    """Whether bounds can save evaluations where a point is placed. A mean needs them all, and so does a radius."""
     return False
-
-
-#: Whether bounds can save evaluations where a point is placed. A mean needs them all, and so does a radius.
-uses_bounds = choose("linkage", {Single: always, Complete: always, Average: never, Minimax: never})
 
 
 @inline
@@ -193,28 +171,10 @@ def recall_point(linkage, tree):
             u = tree.right[p] if is_new else p
 
 
-def _matters_for_smallest(linkage, pairs, u, best):
-    return pairs.lower[u] < best
-
-
-def _matters_for_largest(linkage, pairs, u, best):
-    return pairs.upper[u] > best
-
-
-def _does_not_matter(linkage, pairs, u, best):
+@linkage_may_define
+def matters(linkage, pairs, u, best):
+    """Whether node `u` may hold a point that changes the linkage `best` found so far, where bounds are used."""
     return False
-
-
-#: Whether node `u` may hold a point that changes the linkage `best` found so far.
-matters = choose(
-    "linkage",
-    {
-        Single: _matters_for_smallest,
-        Complete: _matters_for_largest,
-        Average: _does_not_matter,
-        Minimax: _does_not_matter,
-    },
-)
 
 
 @inline
@@ -223,18 +183,10 @@ def may_be(pairs, u, value):
     return pairs.lower[u] <= value <= pairs.upper[u]
 
 
-def _start_from_upper(linkage, pairs, u):
-    return pairs.upper[u]
-
-
-def _start_from_lower(linkage, pairs, u):
+@linkage_may_define
+def bound_to_start_from(linkage, pairs, u):
+    """The bound on the linkage between the point and `u` that it may be, or lies beyond, where bounds are used."""
     return pairs.lower[u]
-
-
-#: A bound that the linkage between the point and `u` is within.
-bound_to_start_from = choose(
-    "linkage", {Single: _start_from_upper, **dict.fromkeys((Complete, Average, Minimax), _start_from_lower)}
-)
 
 
 @inline
@@ -274,27 +226,17 @@ def make_known(linkage, tree, i, top):
     pairs.upper[top] = best
 
 
-def _point_value_from_recurrence(linkage, tree, i, u, floor):
+@linkage_may_define
+def point_value(linkage, tree, i, u, floor):
+    """ζ(i, u) if it is below `floor`, otherwise a value from `floor` up to it."""
     if tree.pairs.lower[u] < floor:
         make_known(linkage, tree, i, u)
     return tree.pairs.lower[u]
 
 
-def _point_value_from_radius(linkage, tree, i, u, floor):
-    if not is_leaf(u) and min(tree.height[u], tree.pairs.lower[u]) >= floor:
-        return floor
-    return radius_with(tree, u, i)[0]
-
-
-#: ζ(i, u) if it is below `floor`, otherwise a value from `floor` up to it.
-point_value = choose(
-    "linkage",
-    {**dict.fromkeys((Single, Complete, Average), _point_value_from_recurrence), Minimax: _point_value_from_radius},
-)
-
-
-def _know_smaller_first(linkage, tree, i, k, floor):
-    """One of two children has the value of their union. So where the smaller one does not, the larger one does."""
+@inline
+def know_smaller_first(linkage, tree, i, k, floor):
+    """`know_children`, if one of two has the value of their union: if it is not the smaller one, it is the larger."""
     pairs = tree.pairs
     make_known(linkage, tree, i, k)
     is_left_smaller = tree.size[tree.left[k]] <= tree.size[tree.right[k]]
@@ -310,15 +252,9 @@ def _know_smaller_first(linkage, tree, i, k, floor):
             make_known(linkage, tree, i, u)
 
 
-def _know_nothing(linkage, tree, i, k, floor):
-    pass
-
-
-#: Make the linkage between the point and each child of `k` known, or known to be at least `floor`.
-know_children = choose(
-    "linkage",
-    {Single: _know_smaller_first, Complete: _know_smaller_first, Average: _know_nothing, Minimax: _know_nothing},
-)
+@linkage_may_define
+def know_children(linkage, tree, i, k, floor):
+    """Make the linkage between the point and each child of `k` known, or known to be at least `floor`."""
 
 
 @inline

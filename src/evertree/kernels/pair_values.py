@@ -5,17 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import PAUSE_AT, UNLIMITED
-from evertree.kernels.compile import choose, inline, step
-from evertree.kernels.pairs import (
-    collect_rows,
-    copy_rows,
-    covering_radius,
-    farthest,
-    find_shares,
-    nearest,
-    weighted_sum,
-)
-from evertree.linkages import Average, Complete, Minimax, Single
+from evertree.kernels.by_linkage import linkage_must_define
+from evertree.kernels.compile import inline, step
+from evertree.kernels.pairs import collect_rows
 
 
 @inline
@@ -29,53 +21,18 @@ def collect_both(tree, a, c):
     return n_rows, n_others
 
 
-# Each of these compares nodes `a` and `c`: it goes on from the row `start` with the value so far, which is
-# NOTHING_YET at the beginning. It returns the linkage if that is below `floor`, otherwise a value from `floor` up to
-# the linkage; whether it is the linkage; and the next row, which is -1 when it is done.
-
+#: Instead of a value: the comparison of two nodes is at its beginning.
 NOTHING_YET = -1.0
 
 
-def _single(linkage, tree, a, c, floor, start, value):
-    pairs = tree.pairs
-    n_rows, n_others = collect_both(tree, a, c)
-    rows, others = pairs.rows[:n_rows], pairs.others[:n_others]
-    value, row = nearest(pairs, rows, others, start, floor if value == NOTHING_YET else value)
-    return value, value < floor, (row if row < rows.size else -1)
+@linkage_must_define
+def compare(linkage, tree, a, c, floor, start, value):
+    """ζ(a, c) as far as it matters, from pairs of members. O(|a| |c| m) at most, often much less.
 
-
-def _complete(linkage, tree, a, c, floor, start, value):
-    pairs = tree.pairs
-    n_rows, n_others = collect_both(tree, a, c)
-    rows, others = pairs.rows[:n_rows], pairs.others[:n_others]
-    value, row = farthest(pairs, rows, others, start, max(value, 0.0), floor)
-    is_done = value >= floor or row == rows.size
-    return value, value < floor, (-1 if is_done else row)
-
-
-def _average(linkage, tree, a, c, floor, start, value):
-    pairs = tree.pairs
-    n_rows, n_others = collect_both(tree, a, c)
-    rows, others = pairs.rows[:n_rows], pairs.others[:n_others]
-    total, row = weighted_sum(tree, rows, others, start, max(value, 0.0))
-    if row < rows.size:
-        return total, False, row
-    return total / find_shares(tree, rows, pairs.share), True, -1
-
-
-def _minimax(linkage, tree, a, c, floor, start, value):
-    pairs = tree.pairs
-    count = collect_rows(tree, a, pairs.rows)
-    count += collect_rows(tree, c, pairs.rows[count:])
-    rows, others = pairs.rows[:count], pairs.others[:count]
-    copy_rows(rows, others)
-    best = floor if value == NOTHING_YET else value
-    value, _, row = covering_radius(pairs, rows, others, start, best)
-    return value, value < floor, (row if row < count else -1)
-
-
-#: ζ(a, c) as far as it matters. O(|a| |c| m) at most, often much less.
-compare = choose("linkage", {Single: _single, Complete: _complete, Average: _average, Minimax: _minimax}, inlined=False)
+    It goes on from the row `start` with the `value` so far, which is NOTHING_YET at the beginning. It returns ζ if that
+    is below `floor`, otherwise a value from `floor` up to ζ; whether it is ζ; and the next row, which is -1 when it is
+    done.
+    """
 
 
 @step

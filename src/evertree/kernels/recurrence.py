@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from evertree.kernels.compile import choose, inline
-from evertree.linkages import Average, Complete, Single, Ward
+from evertree.kernels.by_linkage import linkage_must_define
+from evertree.kernels.compile import inline
 
 
-def _single(linkage, size_a, size_b, size_c):
-    return 0.5, 0.5, 0.0, -0.5
+@linkage_must_define
+def coefficients(linkage, size_a, size_b, size_c):
+    """The row of `tab.Recurrence`: α of A, α of B, β and γ, for clusters of the given sizes.
 
-
-def _complete(linkage, size_a, size_b, size_c):
-    return 0.5, 0.5, 0.0, 0.5
-
-
-def _average(linkage, size_a, size_b, size_c):
-    both = size_a + size_b
-    return size_a / both, size_b / both, 0.0, 0.0
-
-
-def _ward(linkage, size_a, size_b, size_c):
-    total = size_a + size_b + size_c
-    return (size_a + size_c) / total, (size_b + size_c) / total, -size_c / total, 0.0
-
-
-#: `tab.Recurrence`: α of A, α of B, β and γ, for clusters of the given sizes. Minimax linkage has no recurrence.
-COEFFICIENTS = {Single: _single, Complete: _complete, Average: _average, Ward: _ward}
-
-
-#: The row of `tab.Recurrence` for the linkage at hand.
-coefficients = choose("linkage", COEFFICIENTS)
+    Where γ is not 0, it is -1/2 or 1/2, and α is 1/2.
+    """
 
 
 @inline

@@ -14,7 +14,6 @@ from evertree.columns import (
     N_MEMBERS,
     N_POINTS,
     NODE_ITSELF,
-    NOTHING,
     NULL,
     PAUSE_AT,
     PAUSED_NODE,
@@ -22,21 +21,18 @@ from evertree.columns import (
     PAUSED_SIDE,
     REACH,
     SHARED_FROM,
-    SQUARE_ROOT,
     TO_FIND,
-    TRIANGLE,
     UNLIMITED,
 )
+from evertree.kernels.by_linkage import linkage_may_define, linkage_must_define
 from evertree.kernels.check import is_blocking, merges_above
 from evertree.kernels.climb import climb
-from evertree.kernels.compile import choose, inline, step
+from evertree.kernels.compile import inline, step
 from evertree.kernels.neighbours import begin_search, forget_near, note_one
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.pair_point import know_leaf, measure_point, measure_unions, point_value
-from evertree.kernels.pair_values import value_below
 from evertree.kernels.pairs import collect_rows, evaluate, evaluate_leaves, must_pause, next_leaves
 from evertree.kernels.topology import hangs
-from evertree.linkages import Average, Complete, Minimax, Single
 
 #: A cluster of fewer than one in so many points is searched for by way of neighbours: it is cheaper.
 FEW = 32
@@ -45,32 +41,14 @@ FEW = 32
 APART = 1e-6
 
 
-def _smaller(linkage, so_far, value, share):
-    return min(so_far, value)
+@linkage_must_define
+def with_member(linkage, so_far, value, share):
+    """ζ between some members of a cluster and a leaf, with a member more: its dissimilarity and share of the weight."""
 
 
-def _larger(linkage, so_far, value, share):
-    return max(so_far, value)
-
-
-def _more(linkage, so_far, value, share):
-    return so_far + share * value
-
-
-#: ζ between some members of a cluster and a leaf, when a member comes with its share of the weight.
-with_member = choose("linkage", {Single: _smaller, Complete: _larger, Average: _more, Minimax: _larger})
-
-
-def _infinite(linkage):
-    return np.inf
-
-
-def _zero(linkage):
-    return 0.0
-
-
-#: The same without any members.
-without_members = choose("linkage", {Single: _infinite, Complete: _zero, Average: _zero, Minimax: _zero})
+@linkage_must_define
+def without_members(linkage):
+    """The same without any members."""
 
 
 @step
@@ -124,24 +102,10 @@ def measure_cluster(linkage, tree, a):
     return True
 
 
-def _measured_value(linkage, tree, a, u, floor):
+@linkage_may_define
+def measured_value(linkage, tree, a, u, floor):
+    """ζ(a, u) if it is below `floor`, otherwise a value from `floor` on, after `a` has been measured."""
     return tree.pairs.lower[u]
-
-
-def _measured_radius(linkage, tree, a, u, floor):
-    """No point covers both ends of the largest dissimilarity with less than half of it, where distances are true."""
-    largest = tree.pairs.lower[u]
-    if tree.pairs.state[TRIANGLE] != NOTHING:
-        part = 0.25 if tree.pairs.state[TRIANGLE] == SQUARE_ROOT else 0.5
-        if part * largest * (1.0 - 1e-9) >= floor:
-            return floor
-    return value_below(linkage, tree, a, u, floor)
-
-
-#: ζ(a, u) if it is below `floor`, otherwise a value from `floor` on, after `a` has been measured.
-measured_value = choose(
-    "linkage", {**dict.fromkeys((Single, Complete, Average), _measured_value), Minimax: _measured_radius}
-)
 
 
 @step

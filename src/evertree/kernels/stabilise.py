@@ -31,6 +31,7 @@ from evertree.columns import (
     MeanTree,
     PairTree,
 )
+from evertree.kernels.by_linkage import linkage_may_define
 from evertree.kernels.check import is_blocking
 from evertree.kernels.compile import choose, inline, kernel, long_kernel
 from evertree.kernels.graft import meeting_node, resolve
@@ -38,12 +39,10 @@ from evertree.kernels.homogenise import homogenise
 from evertree.kernels.insert import hang
 from evertree.kernels.neighbours import forget_near, improve_lists
 from evertree.kernels.pair_check import BUSY
-from evertree.kernels.pair_point import always, never
 from evertree.kernels.search_means import find_near_means, partner_by_means, place_by_means
 from evertree.kernels.search_pairs import are_lists_shared, find_near_points, partner_by_pairs, place_by_pairs
 from evertree.kernels.topology import hangs
 from evertree.kernels.worklist import clear_due, note_due
-from evertree.linkages import LINKAGES, Single
 
 #: Grafts for each point before the guard acts.
 GRAFTS_PER_POINT = 20
@@ -80,8 +79,10 @@ def next_due(tree, work):
     return np.int64(NULL)
 
 
-#: Whether a monotone tree has no blocking pair (`thm.SingleLinkage`), so that none need be searched.
-is_stable_if_monotone = choose("linkage", {**{row.tag: never for row in LINKAGES.values()}, Single: always})
+@linkage_may_define
+def is_stable_if_monotone(linkage):
+    """Whether a monotone tree has no blocking pair (`thm.SingleLinkage`), so that none need be searched."""
+    return False
 
 
 def _columns_of_means(tree):

@@ -140,7 +140,7 @@ class MeanLiveTree(LiveTree):
 
     def tree_value(self) -> float:
         """Σ over pairs of dissimilarity, squared for Ward, times the size of the node at which they meet. O(n m)."""
-        return float(self.scheme.zeta(kernels.heights.sum_value(self.tree, self.nodes())))
+        return float(self.scheme.zeta(kernels.heights.sum_value(self.tree, self._average, self.nodes())))
 
     def prototypes(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
         """For each of `nodes` the leaf below it that is nearest to the mean. O(m) for each leaf below each node."""

@@ -39,7 +39,6 @@ from evertree.columns import (
     Worklist,
     new_node_columns,
 )
-from evertree.linkages import Average, Minimax
 from evertree.scheme import OBJECTS, VECTORS, Scheme
 from evertree.tree.live import Aim, Incoming, LiveTree
 from evertree.tree.sharing import MOST_AHEAD, Sharing
@@ -188,13 +187,12 @@ class PairLiveTree(LiveTree):
 
     def tree_value(self) -> float:
         """Σ over pairs of dissimilarity times the size of the node at which they meet. O(n² m)."""
-        average = Average(self.tag.tolerance)
-        return float(kernels.heights.sum_value_of_pairs(self._own_tree(), average, self.nodes()))
+        return float(kernels.heights.sum_value(self._own_tree(), self._average, self.nodes()))
 
     def prototypes(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
         """For each of `nodes` the center, for minimax linkage, or the medoid, which takes O(n²) for n points below."""
         tree = self._own_tree()
-        if isinstance(self.tag, Minimax):
+        if self.scheme.linkage.has_centers:
             found = np.empty(nodes.size, np.int32)
             kernels.prototypes.find_centers(tree, self.tag, nodes, found)
             return found
@@ -284,7 +282,7 @@ class PairLiveTree(LiveTree):
     @property
     def _bounds_points(self) -> bool:
         """Whether points that come are compared by bounds, where these help."""
-        return bool(self.tree.pairs.state[N_PIVOTS] > 0) and not isinstance(self.tag, Minimax)
+        return bool(self.tree.pairs.state[N_PIVOTS] > 0) and bool(kernels.pair_point.uses_bounds(self.tag))
 
     @contextmanager
     def threads(self) -> Iterator[None]:
@@ -366,7 +364,7 @@ class PairLiveTree(LiveTree):
     @property
     def _uses_pivots(self) -> bool:
         """Whether bounds on dissimilarities are of use, where there are any: a mean needs all pairs."""
-        return self.tree.pairs.state[TRIANGLE] != NOTHING and not isinstance(self.tag, Average)
+        return self.tree.pairs.state[TRIANGLE] != NOTHING and self.scheme.linkage.bounds_help
 
     def _choose_pivots(self) -> None:
         """Choose pivots, where they help: anew where one is gone, and when the number of points has doubled."""

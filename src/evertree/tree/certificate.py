@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.columns import NULL
-from evertree.linkages import Minimax
 from evertree.tree.by_means import MeanLiveTree
 from evertree.tree.live import LiveTree
 from evertree.tree.views import Merges, find_merges
@@ -41,7 +40,7 @@ def _flaw_of_pairs(live: LiveTree, leaves: NDArray[np.int32], merges: Merges) ->
     order = np.concatenate([leaves, merges.inner])
     death = np.where(order == live.root, np.inf, merges.height[tree.parent[order]])
     d, alive = squareform(live.dissimilarities(leaves)), np.empty(n, np.int64)
-    if isinstance(live.tag, Minimax):
+    if live.scheme.linkage.has_centers:
         room = np.empty_like(d), np.empty(n, np.int64), alive
         n_made, a, b = kernels.replay.replay_by_radius(live.tag, d, *room, pairs, death)
     else:

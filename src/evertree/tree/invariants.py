@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree import kernels
 from evertree.columns import (
     DUE,
     FREE,
@@ -25,7 +27,6 @@ from evertree.columns import (
     PairTree,
 )
 from evertree.errors import InvariantError
-from evertree.linkages import Minimax, Ward
 from evertree.tree.by_means import MeanLiveTree
 from evertree.tree.by_pairs import PairLiveTree
 from evertree.tree.live import LiveTree
@@ -198,7 +199,7 @@ def _check_pairs(live: PairLiveTree, leaves: NDArray[np.int32], members: Mapping
     place[leaves] = np.arange(leaves.size)
 
     def zeta(u: int, v: int) -> float:
-        return _by_definition(live.scheme.linkage.name, d, w, members[u], members[v])
+        return float(live.scheme.linkage.definition(d, w, members[u], members[v]))
 
     for u in members:
         if u % 2 == 0:
@@ -209,7 +210,7 @@ def _check_pairs(live: PairLiveTree, leaves: NDArray[np.int32], members: Mapping
             bool(np.isclose(tree.height[u], height, rtol=DRIFT, atol=0)),
             f"the height of node {u} is {tree.height[u]}, and not {height}",
         )
-        if isinstance(live.tag, Minimax) and tree.center[u] != NULL:
+        if live.scheme.linkage.has_centers and tree.center[u] != NULL:
             _require(
                 bool(np.isclose(d[place[tree.center[u]], members[u]].max(), height, rtol=DRIFT, atol=0)),
                 f"the center of node {u} is farther from a member than another would be",
@@ -228,30 +229,24 @@ def _check_pairs(live: PairLiveTree, leaves: NDArray[np.int32], members: Mapping
             )
 
 
-def _by_definition(linkage: str, d: NDArray[np.float64], w: NDArray[np.float64], a: slice, b: slice) -> float:
-    """`eq.Linkage` between two stretches of points."""
-    if linkage == "minimax":
-        both = np.r_[a, b]
-        return float(d[np.ix_(both, both)].max(axis=1).min())
-    if linkage == "average":
-        return float(w[a] / w[a].sum() @ d[a, b] @ (w[b] / w[b].sum()))
-    return float(d[a, b].min() if linkage == "single" else d[a, b].max())
-
-
 def _compare_height(live: MeanLiveTree, u: int, x: NDArray[np.float64], tolerance: float) -> None:
     """The height of node `u` beside the linkage of its children, and its radius beside its members `x`."""
     tree = live.tree
     a, b = int(tree.left[u]), int(tree.right[u])
     sq_dist = float(((tree.mean[a].astype(np.float64) - tree.mean[b]) ** 2).sum())
-    height = tree.variance[a] + tree.variance[b] + sq_dist
-    if isinstance(live.tag, Ward):
-        height = sq_dist * tree.size[a] / (tree.size[a] + tree.size[b]) * tree.size[b]
+    height = _height_of_union(live, a, b, sq_dist)
     noise = tolerance * float(np.sqrt((x * x).sum(axis=1).max()))
     off = abs(float(tree.height[u]) - height)
     far = (2 * np.sqrt(sq_dist) + noise) * noise * max(1.0, min(tree.size[a], tree.size[b]))
     _require(bool(off <= 1e-9 * height + far + VANISHING), f"the height of node {u} is off by {off}")
     radius = float(np.sqrt(((x - tree.mean[u]) ** 2).sum(axis=1).max()))
     _require(radius <= tree.radius[u] * (1 + 1e-9) + noise, f"a member of node {u} is outside its radius")
+
+
+def _height_of_union(live: MeanLiveTree, a: Any, b: Any, sq_dist: Any) -> Any:
+    """ζ between nodes, or between each of some and another, from the squared distance between their means."""
+    size, variance = live.tree.size, live.tree.variance
+    return kernels.linkage_values.value_of_means(live.tag, size[a], variance[a], size[b], variance[b], sq_dist)
 
 
 def check_points(live: LiveTree) -> None:
@@ -301,7 +296,7 @@ def _check_unions(live: LiveTree, nodes: NDArray[np.int32]) -> None:
         for column in (tree.cross_left, tree.cross_right, tree.error, tree.error_left, tree.error_right):
             _require(not np.isnan(column[inner]).any(), "a bound is no number")
         _require(bool(np.all(tree.exact[inner] <= LEFT_IS_EXACT + RIGHT_IS_EXACT)), "a bound is of no known kind")
-        if isinstance(live.tag, Minimax):
+        if live.scheme.linkage.has_centers:
             _require(bool(np.all(np.isin(tree.center[inner], np.append(leaves, NULL)))), "a center is no point")
 
 
@@ -322,9 +317,7 @@ def _check_means_of_unions(live: MeanLiveTree, inner: NDArray[np.int32], length:
     most = _tolerance(live) * spread + 2 * noise * np.sqrt(spread) + noise * noise + VANISHING
     _require(bool(np.all(np.abs(tree.variance[inner] - spread) <= most)), "a variance is not that of both children")
     lighter = np.minimum(tree.size[a], tree.size[b])
-    height = tree.variance[a] + tree.variance[b] + sq_dist
-    if isinstance(live.tag, Ward):
-        height = sq_dist * share_a * tree.size[b]
+    height = _height_of_union(live, a, b, sq_dist)
     most = 1e-9 * height + (2 * np.sqrt(sq_dist) + noise) * noise * np.maximum(1.0, lighter) + VANISHING
     _require(bool(np.all(np.abs(tree.height[inner] - height) <= most)), "a height is not that of both children")
 

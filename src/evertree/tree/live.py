@@ -47,7 +47,7 @@ from evertree.columns import (
     new_search,
 )
 from evertree.errors import DimensionError
-from evertree.linkages import Tag
+from evertree.linkages import LINKAGES, Tag
 from evertree.scheme import Scheme
 
 #: Nodes are numbered in 32 bits, two for each point.
@@ -275,6 +275,11 @@ class LiveTree(ABC):
     def tag(self) -> Tag:
         """What kernels know of the linkage."""
         return self.scheme.tag(self.dtype)
+
+    @property
+    def _average(self) -> Tag:
+        """What kernels know of average linkage, for this tree."""
+        return LINKAGES["average"].tag(self.tag.tolerance)
 
     @property
     def _bytes_of_search(self) -> int:

@@ -189,8 +189,8 @@ def _labels(
 def cophenetic(live: LiveTree, leaves: NDArray[np.int32], monotone: bool) -> NDArray[np.float64]:
     """The height at which each pair of `leaves` meets, condensed (the matrix U of the paper's section 5.2).
 
-    Ward's values and distances differ in their units, so for Ward the heights are those of average linkage on the
-    dissimilarities, as in the paper. O(n²).
+    Values that are not from pairs, as Ward's, have other units than distances: then the heights are those of average
+    linkage on the dissimilarities, as in the paper. O(n²).
     """
     n = leaves.size
     merges = find_merges(live, monotone)
@@ -201,7 +201,7 @@ def cophenetic(live: LiveTree, leaves: NDArray[np.int32], monotone: bool) -> NDA
     position = np.empty(live.tree.parent.size, np.int64)
     position[leaves] = np.arange(n)
     height = merges.height
-    if live.scheme.linkage.name == "ward":
+    if not live.scheme.linkage.from_pairs:
         d = live.dissimilarities(leaves)
         kernels.ultrametric.average_heights(live.tree, merges.inner, first, stop, ordered, position, d, height)
         if monotone:

@@ -1,0 +1,109 @@
+"""Complete linkage: the largest dissimilarity between two clusters (`eq.CompleteLinkage`)."""
+
+from __future__ import annotations
+
+from evertree.columns import ITSELF, TRIANGLE
+from evertree.kernels.pair_check import cross, forget_cross, set_cross, side_of
+from evertree.kernels.pair_point import know_smaller_first
+from evertree.kernels.pair_values import collect_both
+from evertree.kernels.pairs import farthest
+from evertree.linkages import Linkage, Tag
+
+
+class Complete(Tag):
+    """The tag of complete linkage."""
+
+
+LINKAGE = Linkage(
+    "complete",
+    Complete,
+    reducible=True,
+    strongly_reducible=True,
+    nni_reducible=True,
+    statistics=None,
+    from_pairs=True,
+)
+
+
+def definition(d, weights, a, b):
+    """`eq.CompleteLinkage`."""
+    return d[a, b].max()
+
+
+def coefficients(linkage, size_a, size_b, size_c):
+    """`tab.Recurrence`."""
+    return 0.5, 0.5, 0.0, 0.5
+
+
+def compare(linkage, tree, a, c, floor, start, value):
+    """One pair from `floor` on is enough."""
+    pairs = tree.pairs
+    n_rows, n_others = collect_both(tree, a, c)
+    rows, others = pairs.rows[:n_rows], pairs.others[:n_others]
+    value, row = farthest(pairs, rows, others, start, max(value, 0.0), floor)
+    is_done = value >= floor or row == rows.size
+    return value, value < floor, (-1 if is_done else row)
+
+
+def with_member(linkage, so_far, value, share):
+    """The larger one."""
+    return max(so_far, value)
+
+
+def without_members(linkage):
+    """The maximum over nothing."""
+    return 0.0
+
+
+# -- what makes it faster
+
+
+def derive(linkage, tree, v, side):
+    """The larger of the two is the height of the parent."""
+    height = tree.height[tree.parent[v]]
+    other, is_exact = cross(tree, v, 1 - side)
+    return is_exact and other < height, height, 0.0
+
+
+def least_cross(linkage, tree, v):
+    """The larger of the two exceeds the smaller by no more than the height of `v`."""
+    return tree.height[tree.parent[v]] - tree.height[v] if tree.pairs.state[TRIANGLE] == ITSELF else 0.0
+
+
+def inherit(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
+    """The maximum over a part is no larger than over the whole."""
+    tree.exact[a] = 0  # its sibling was b
+    forget_cross(tree, b)
+    forget_cross(tree, c)
+    g = tree.parent[v]  # its children were a ∪ b and c
+    side = side_of(tree, g, v)
+    set_cross(tree, g, side, cross(tree, g, 1 - side)[0], False, 0.0)
+    set_cross(tree, g, 1 - side, 0.0, False, 0.0)
+
+
+def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
+    """It rises to the linkage between `i` and y, or may fall if that was as large."""
+    lower, upper = tree.pairs.lower[y], tree.pairs.upper[y]
+    if comes:
+        return max(value, lower), is_exact and (upper <= value or lower == upper), 0.0
+    return (value if upper < value else 0.0), is_exact and upper < value, 0.0
+
+
+def checks_all(linkage):
+    """The height of a parent rises where a point comes: what held by it holds."""
+    return False
+
+
+def uses_bounds(linkage):
+    """Only the farthest points need be compared."""
+    return True
+
+
+def matters(linkage, pairs, u, best):
+    """A point may be farther."""
+    return pairs.upper[u] > best
+
+
+def know_children(linkage, tree, i, k, floor):
+    """One of the children has the value of their union."""
+    know_smaller_first(linkage, tree, i, k, floor)

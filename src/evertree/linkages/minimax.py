@@ -1,0 +1,141 @@
+"""Minimax linkage: the smallest radius around one of its points that covers the union (`eq.MinimaxLinkage`).
+
+It depends on the union of the two clusters alone, and has no recurrence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.columns import NOTHING, SQUARE_ROOT, TRIANGLE
+from evertree.kernels.pair_radius import find_radius, radius_with
+from evertree.kernels.pair_values import NOTHING_YET, value_below
+from evertree.kernels.pairs import collect_rows, copy_rows, covering_radius
+from evertree.kernels.topology import is_leaf
+from evertree.linkages import Linkage, Tag
+
+
+class Minimax(Tag):
+    """The tag of minimax linkage."""
+
+
+LINKAGE = Linkage(
+    "minimax",
+    Minimax,
+    reducible=True,
+    strongly_reducible=True,
+    nni_reducible=True,
+    statistics=None,
+    from_pairs=True,
+    has_centers=True,
+    in_scipy=False,
+)
+
+
+def definition(d, weights, a, b):
+    """`eq.MinimaxLinkage`."""
+    both = np.r_[a, b]
+    return d[np.ix_(both, both)].max(axis=1).min()
+
+
+def compare(linkage, tree, a, c, floor, start, value):
+    """A point that covers the union is looked for, with less than `floor`."""
+    pairs = tree.pairs
+    count = collect_rows(tree, a, pairs.rows)
+    count += collect_rows(tree, c, pairs.rows[count:])
+    rows, others = pairs.rows[:count], pairs.others[:count]
+    copy_rows(rows, others)
+    best = floor if value == NOTHING_YET else value
+    value, _, row = covering_radius(pairs, rows, others, start, best)
+    return value, value < floor, (row if row < count else -1)
+
+
+# Between a point, or the members of a cluster, and others, the largest dissimilarity stands for the linkage, which does
+# not follow from that of parts.
+
+
+def with_member(linkage, so_far, value, share):
+    """The larger one."""
+    return max(so_far, value)
+
+
+def without_members(linkage):
+    """The maximum over nothing."""
+    return 0.0
+
+
+def point_to_union(linkage, tree, a, b, z_a, z_b):
+    """The larger one."""
+    return max(z_a, z_b)
+
+
+def point_cross(linkage, tree, u):
+    """Nothing is known."""
+    return 0.0, False
+
+
+def measured_value(linkage, tree, a, u, floor):
+    """No point covers both ends of the largest dissimilarity with less than half of it, where distances are true."""
+    largest = tree.pairs.lower[u]
+    if tree.pairs.state[TRIANGLE] != NOTHING:
+        part = 0.25 if tree.pairs.state[TRIANGLE] == SQUARE_ROOT else 0.5
+        if part * largest * (1.0 - 1e-9) >= floor:
+            return floor
+    return value_below(linkage, tree, a, u, floor)
+
+
+def point_value(linkage, tree, i, u, floor):
+    """No point covers `u` with less than its radius, and `i` covers it with no less than the farthest of it."""
+    if not is_leaf(u) and min(tree.height[u], tree.pairs.lower[u]) >= floor:
+        return floor
+    return radius_with(tree, u, i)[0]
+
+
+# The height of a node is a radius, with a center.
+
+
+def height_after_move(linkage, tree, z_ab, z_ac, z_bc, g, a, b, c):
+    """The union is the same."""
+    return tree.height[g]
+
+
+def floor_of_move(linkage, tree, v):
+    """The other cross value is not needed: the union stays the same."""
+    return 0.0
+
+
+def changed_height(linkage, tree, w, x, y, i, comes):
+    """With one point more, the center often stays."""
+    if not comes or not is_leaf(i):
+        return np.nan
+    radius, tree.center[w] = radius_with(tree, w, i)
+    return radius
+
+
+def recompute_height(linkage, tree, u):
+    """Radius and center."""
+    find_radius(tree, u, np.inf)
+
+
+def hang_point(linkage, tree, i, k, p):
+    """Radius and center."""
+    if is_leaf(i):
+        tree.height[p], tree.center[p] = radius_with(tree, k, i)
+    else:
+        find_radius(tree, p, np.inf)
+
+
+# -- what makes it faster
+
+
+def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
+    """A lower bound, where a point comes."""
+    if comes and is_leaf(i):
+        # No point of x ∪ y covers more with less, and i covers nothing with less than the largest of its row.
+        return min(value, max(tree.pairs.lower[x], tree.pairs.lower[y])), False, 0.0
+    return 0.0, False, 0.0
+
+
+def checks_all(linkage):
+    """No check holds by the height of the parent."""
+    return False

@@ -1,0 +1,128 @@
+"""A linkage is one file: with nothing but what it must have, it works everywhere, as the one does that it copies."""
+
+from __future__ import annotations
+
+import sys
+
+import numba
+import numpy as np
+import pytest
+
+import evertree as et
+from evertree import linkages
+from evertree.kernels.linkage_values import factor
+from helpers import Hierarchy
+
+#: What the file of average linkage has, without all that makes it faster.
+FILE = """
+from evertree.kernels.pair_values import collect_both
+from evertree.kernels.pairs import find_shares, weighted_sum
+from evertree.linkages import Linkage, Tag
+
+
+class Plain(Tag):
+    pass
+
+
+LINKAGE = Linkage(
+    "plain", Plain, reducible=True, strongly_reducible=True, nni_reducible=False, statistics="squared", from_pairs=True,
+    in_scipy=False,
+)
+
+
+def factor(linkage, size_a, size_b):
+    return 1.0
+
+
+def offset(linkage, variance_a, variance_b):
+    return variance_a + variance_b
+
+
+def definition(d, weights, a, b):
+    return weights[a] / weights[a].sum() @ d[a, b] @ (weights[b] / weights[b].sum())
+
+
+def coefficients(linkage, size_a, size_b, size_c):
+    both = size_a + size_b
+    return size_a / both, size_b / both, 0.0, 0.0
+
+
+def compare(linkage, tree, a, c, floor, start, value):
+    n_rows, n_others = collect_both(tree, a, c)
+    rows, others = tree.pairs.rows[:n_rows], tree.pairs.others[:n_others]
+    total, row = weighted_sum(tree, rows, others, start, max(value, 0.0))
+    if row < rows.size:
+        return total, False, row
+    return total / find_shares(tree, rows, tree.pairs.share), True, -1
+
+
+def with_member(linkage, so_far, value, share):
+    return so_far + share * value
+
+
+def without_members(linkage):
+    return 0.0
+"""
+
+pytestmark = pytest.mark.skipif(
+    not numba.config.DISABLE_JIT, reason="a linkage of a test has no place among the kernels that are kept on disk"
+)
+
+
+@pytest.fixture
+def plain(tmp_path, monkeypatch):
+    """The name of the linkage, while its file is there."""
+    (tmp_path / "plain.py").write_text(FILE)
+    monkeypatch.setattr(linkages, "__path__", [*linkages.__path__, str(tmp_path)])
+    monkeypatch.setattr(linkages.LINKAGES, "_names", (*linkages.LINKAGES, "plain"))
+    yield "plain"
+    sys.modules.pop("evertree.linkages.plain", None)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])
+@pytest.mark.parametrize("goal", ["stable", "homogeneous"])
+def test_it_lives_as_the_one_it_copies(rng, tmp_path, plain, metric, goal):
+    x, weights = rng.normal(size=(60, 3)), rng.uniform(0.5, 2, size=60)
+    trees = [Hierarchy(name, metric, goal=goal) for name in ("average", plain)]
+    for h in trees:
+        h.insert(x[:40], sample_weight=weights[:40])
+        h.remove([3, 17, 30])
+        h.update([5, 6], x[40:42])
+        h.insert(x[42:], sample_weight=weights[42:])
+        h.refine()
+        h.validate()
+        if goal == "stable":
+            h.certify()
+    copy = trees[1].copy()
+    copy.set_linkage("ward", metric="euclidean")
+    copy.set_linkage(plain, metric=metric)
+    trees[1].save(tmp_path / "tree.evertree")
+    loaded = et.load(tmp_path / "tree.evertree")
+    copies = [trees[1], loaded, copy] if goal == "stable" else [trees[1], loaded]
+    for h in copies:
+        np.testing.assert_allclose(h.linkage_matrix(), trees[0].linkage_matrix(), rtol=1e-9)
+    assert copies[1].linkage == plain
+
+
+def test_batch_clustering_has_it(rng, plain):
+    x = rng.normal(size=(40, 2))
+    ours, theirs = (et.agglomerate(x, name) for name in (plain, "average"))
+    np.testing.assert_allclose(ours.linkage_matrix(), theirs.linkage_matrix(), rtol=1e-9)
+    ours.certify()
+
+
+def test_what_is_missing_is_named(plain):
+    tag = linkages.LINKAGES[plain].tag
+    del sys.modules[tag.__module__].factor
+    with pytest.raises(
+        NotImplementedError, match=r"evertree.linkages.plain must define factor\(linkage, size_a, size_b\)"
+    ):
+        factor(tag(1e-9), 1.0, 1.0)
+
+
+def test_linkages_are_the_files_of_a_folder():
+    assert [linkage.name for linkage in linkages.LINKAGES.values()] == list(linkages.LINKAGES)
+    assert "ward" in linkages.LINKAGES
+    assert len(linkages.LINKAGES) == 5
+    with pytest.raises(KeyError):
+        linkages.LINKAGES["wards"]
