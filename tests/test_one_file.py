@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
+import os
+import re
+import subprocess
 import sys
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -10,7 +16,7 @@ import pytest
 
 import evertree as et
 from evertree import linkages
-from evertree.kernels.linkage_values import factor
+from evertree.kernels.linkage_values import factor, offset
 from helpers import Hierarchy
 
 #: What the file of average linkage has, without all that makes it faster.
@@ -25,8 +31,7 @@ class Plain(Tag):
 
 
 LINKAGE = Linkage(
-    "plain", Plain, reducible=True, strongly_reducible=True, nni_reducible=False, statistics="squared", from_pairs=True,
-    in_scipy=False,
+    "plain", Plain, reducible=True, strongly_reducible=True, nni_reducible=False, statistics="squared"
 )
 
 
@@ -64,14 +69,41 @@ def without_members(linkage):
     return 0.0
 """
 
-pytestmark = pytest.mark.skipif(
-    not numba.config.DISABLE_JIT, reason="a linkage of a test has no place among the kernels that are kept on disk"
+#: What a test with the compiler on runs in a process that keeps its kernels elsewhere. The linkage is not strongly
+#: reducible here, so that all moves are asked for.
+SCRIPT = """
+import sys
+import numpy as np
+import evertree as et
+from evertree import linkages
+
+linkages.__path__.append(sys.argv[1])
+linkages.LINKAGES._names += ("plain",)
+x = np.random.default_rng(0).normal(size=(60, 3))
+trees = [et.Hierarchy(name) for name in ("average", "plain")]
+for h in trees:
+    h.insert(x[:40])
+    h.remove([3, 17, 30])
+    h.insert(x[40:])
+    h.refine()
+    h.validate()
+np.testing.assert_allclose(*(h.linkage_matrix() for h in trees), rtol=1e-9)
+"""
+
+STEPS = re.findall(
+    r"^@linkage_m(?:ay|ust)_define\ndef (\w+)",
+    "\n".join(
+        file.read_text(encoding="utf-8") for file in (Path(linkages.__file__).parents[1] / "kernels").glob("*.py")
+    ),
+    flags=re.MULTILINE,
 )
 
 
 @pytest.fixture
 def plain(tmp_path, monkeypatch):
     """The name of the linkage, while its file is there."""
+    if not numba.config.DISABLE_JIT:
+        pytest.skip("a linkage of a test has no place among the kernels that are kept on disk")
     (tmp_path / "plain.py").write_text(FILE)
     monkeypatch.setattr(linkages, "__path__", [*linkages.__path__, str(tmp_path)])
     monkeypatch.setattr(linkages.LINKAGES, "_names", (*linkages.LINKAGES, "plain"))
@@ -120,9 +152,44 @@ def test_what_is_missing_is_named(plain):
         factor(tag(1e-9), 1.0, 1.0)
 
 
+@pytest.mark.process
+@pytest.mark.slow
+def test_it_is_compiled(tmp_path):
+    (tmp_path / "plain.py").write_text(FILE.replace("strongly_reducible=True", "strongly_reducible=False"))
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+    subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path)], env=environment, check=True, timeout=600)
+
+
 def test_linkages_are_the_files_of_a_folder():
+    assert {"single", "complete", "average", "minimax", "ward"} <= set(linkages.LINKAGES)
     assert [linkage.name for linkage in linkages.LINKAGES.values()] == list(linkages.LINKAGES)
-    assert "ward" in linkages.LINKAGES
-    assert len(linkages.LINKAGES) == 5
+    assert len(linkages.LINKAGES) == len(list(linkages.LINKAGES))
     with pytest.raises(KeyError):
         linkages.LINKAGES["wards"]
+
+
+@pytest.mark.parametrize("linkage", linkages.LINKAGES.values(), ids=list(linkages.LINKAGES))
+def test_a_file_has_what_it_must_have(linkage):
+    file = sys.modules[linkage.tag.__module__]
+    tag = linkage.tag(1e-9)
+    plain = {name for name, f in vars(file).items() if inspect.isfunction(f) and f.__module__ == file.__name__}
+    helpers = set(re.findall(r"^@inline\ndef (\w+)", inspect.getsource(file), flags=re.MULTILINE))
+    assert plain - helpers <= {*STEPS, "definition"}
+    sizes = np.array([1e-3, 1.0, 2.0, 1e6])
+    if linkage.statistics:
+        values = np.array([[file.factor(tag, a, b) for a in sizes] for b in sizes])
+        np.testing.assert_allclose(values, values.T, rtol=1e-15)
+        assert np.all((values > 0) & (values <= np.maximum(np.minimum.outer(sizes, sizes), 1)))
+        assert np.all(np.diff(values) >= 0)
+        offsets = np.array([[offset(tag, a, b) for a in sizes] for b in sizes])
+        assert np.array_equal(offsets, offsets.T)
+        assert np.all(offsets >= 0)
+        assert np.all(np.diff(offsets) >= 0)
+        assert offset(tag, 2.0, 6.0) == 2 * offset(tag, 1.0, 3.0)
+    if linkage.from_pairs and not linkage.has_centers:
+        for a, b in itertools.product(sizes, sizes):
+            alpha_a, alpha_b, beta, gamma = file.coefficients(tag, a, b, 1.0)
+            assert file.coefficients(tag, a, b, 7.0) == (alpha_a, alpha_b, beta, gamma)
+            assert beta == 0
+            assert alpha_a + alpha_b == pytest.approx(1.0)
+            assert abs(gamma) == 0.5 if gamma else alpha_a > 0

@@ -95,7 +95,7 @@ class Scheme:
 
     def height(self, value: Any) -> Any:
         """The height that users see, in SciPy's units, from the value in coordinates."""
-        return kernels.linkage_values.height_of(self.tag(np.dtype(np.float64)), self.zeta(value))
+        return self.zeta(kernels.linkage_values.height_of(self.tag(np.dtype(np.float64)), value))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scheme, (self.linkage.name, self.metric, self.metric_params)

@@ -43,8 +43,7 @@ def jobs(linkages: Sequence[str], dtypes: Sequence[str]) -> list[Job]:
 
 def _metrics(linkage: Linkage) -> list[str]:
     """Those for which a linkage has kernels of its own: others only compile what compares two points, in a blink."""
-    of_means = {"euclidean": ["euclidean"], "squared": ["sqeuclidean"], None: []}[linkage.statistics]
-    return of_means + ["euclidean"] * linkage.from_pairs
+    return ["sqeuclidean", "euclidean"] if linkage.statistics == "squared" else ["euclidean"]
 
 
 def compile_for(job: Job) -> int:

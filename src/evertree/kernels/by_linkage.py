@@ -17,7 +17,8 @@ from evertree.kernels.compile import choose, chosen_by
 def linkage_must_define(step: Callable[..., Any]) -> Any:
     """Let a step be that of the same name in the file of the linkage. This one only says what it has to do.
 
-    There it is a plain function, which is compiled into the kernels that use it, or a `step` if it is long.
+    There it is a plain function, which is compiled into the kernels that use it, or a `step` if it is long. What is
+    called from Python, too, works on arrays of NumPy, and is a plain one.
     """
     return _from_file(step, otherwise=None)
 
@@ -44,4 +45,5 @@ def _from_file(step: Callable[..., Any], otherwise: Callable[..., Any] | None) -
         return found
 
     chosen = chosen_by("linkage", find, step)
+    chosen.__name__, chosen.__doc__ = name, step.__doc__
     return chosen

@@ -142,7 +142,6 @@ def chosen_by(by: str, find: Callable[[type], Callable[..., Any]], like: Callabl
         overload(chosen, jit_options={**_FOR_KERNELS, "forceinline": is_inlined})(typed)
 
     chosen.__signature__ = signature  # type: ignore[attr-defined]
-    chosen.__name__, chosen.__doc__ = like.__name__, like.__doc__
     register(True)
     register(False)
     return chosen

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from evertree.columns import (
     CHECKS,
     GOAL,
@@ -16,8 +18,8 @@ from evertree.columns import (
 )
 from evertree.kernels.by_linkage import by_property
 from evertree.kernels.check import find_near, is_inverted, update_after_move
+from evertree.kernels.climb import value_up_to
 from evertree.kernels.compile import inline, long_kernel
-from evertree.kernels.linkage_values import linkage_value
 from evertree.kernels.pair_check import BUSY
 from evertree.kernels.topology import sibling, swap_with_uncle
 from evertree.kernels.worklist import pop, pop_lowest, push
@@ -47,7 +49,7 @@ def _may_towards_batch(linkage, tree, tolerance, v, near):
     """
     c = sibling(tree, v)
     highest = max(tree.height[near], tree.height[c])
-    if linkage_value(linkage, tree, near, c) >= highest - tolerance * highest:
+    if value_up_to(linkage, tree, np.int64(near), np.int64(c), np.inf) >= highest - tolerance * highest:
         return True
     return tree.height[v] >= tree.height[c] and is_inverted(linkage, tree, tolerance, v)
 

@@ -17,12 +17,15 @@ from evertree.kernels.topology import children
 
 @linkage_must_define
 def factor(linkage, size_a, size_b):
-    """What the squared distance between the means is multiplied with. It never falls when a size grows."""
+    """What the squared distance between the means is multiplied with: of numbers, and of arrays of NumPy.
+
+    It is symmetric and positive, at most the smaller size or 1, and never falls when a size grows.
+    """
 
 
 @linkage_may_define
 def offset(linkage, variance_a, variance_b):
-    """What is added. It is never negative, and never falls when a variance grows."""
+    """What is added: of numbers, and of arrays of NumPy. It is linear and symmetric, and no weight is negative."""
     return 0.0
 
 

@@ -42,7 +42,10 @@ def point_to_union(linkage, tree, a, b, z_a, z_b):
 
 @linkage_may_define
 def uses_bounds(linkage):
-    """Whether bounds can save evaluations where a point is placed. A mean needs them all, and so does a radius."""
+    """Whether bounds can save evaluations where a point is placed: if it is a minimum or a maximum over pairs.
+
+    A mean needs them all, and so does a radius. Where they do, `matters` and `bound_to_start_from` say how.
+    """
     return False
 
 
@@ -234,7 +237,7 @@ def point_value(linkage, tree, i, u, floor):
     return tree.pairs.lower[u]
 
 
-@inline
+@step
 def know_smaller_first(linkage, tree, i, k, floor):
     """`know_children`, if one of two has the value of their union: if it is not the smaller one, it is the larger."""
     pairs = tree.pairs

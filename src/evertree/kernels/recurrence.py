@@ -10,7 +10,8 @@ from evertree.kernels.compile import inline
 def coefficients(linkage, size_a, size_b, size_c):
     """The row of `tab.Recurrence`: α of A, α of B, β and γ, for clusters of the given sizes.
 
-    Where γ is not 0, it is -1/2 or 1/2, and α is 1/2.
+    Where γ is not 0, it is -1/2 or 1/2, and α is 1/2. For a linkage of pairs β is 0 and α the same for every C: then
+    the linkage between a cluster and all nodes follows from that to the points in one pass.
     """
 
 

@@ -2,9 +2,7 @@
 
 The file `ward.py` has `LINKAGE`, what Python knows of Ward's linkage, and functions, what kernels know of it. These
 stand for the steps of kernels that have the same name and are marked `linkage_must_define` or `linkage_may_define`
-there; see `evertree.kernels.by_linkage`. A linkage that follows from means has a `factor` and, if need be, an `offset`;
-one that is computed from pairs of points has `definition`, `compare`, `with_member` and `without_members`; each has
-the `coefficients` of its recurrence, unless it has centers. All else makes it faster.
+there; see `evertree.kernels.by_linkage`. CONTRIBUTING.md says what a new one needs.
 
 Importing this package imports none of the files, and no compiler.
 """
@@ -42,21 +40,24 @@ class Linkage:
     #: `def.Contraction`
     nni_reducible: bool
 
-    #: On which metrics it follows from the sizes, means and variances of two clusters (`tab.Complexity`): Euclidean
-    #: distances between coordinates, their squares, or none. A `factor` and an `offset` say how.
+    #: On which metrics it follows from the sizes, means and variances of two clusters (`tab.Complexity`), by a `factor`
+    #: and an `offset`: on Euclidean distances between coordinates, without which it has no meaning; on their squares;
+    #: or on none. It is computed from pairs of points on all metrics that are left.
     statistics: Literal["euclidean", "squared"] | None
 
-    #: Whether it is computed from dissimilarities, on all other metrics, and has their units.
-    from_pairs: bool
-
-    #: Whether its value is the radius of the union around one of its points, the center. Otherwise it has a recurrence.
+    #: Whether it is the radius of the union around one of its points, the center. Otherwise it has a recurrence.
     has_centers: bool = False
 
-    #: Whether bounds on dissimilarities can save some of them.
-    bounds_help: bool = True
+    #: Whether `compare` uses bounds on dissimilarities, by the distances to some pivots.
+    bounds_help: bool = False
 
     #: Whether SciPy and fastcluster have it, by this name.
-    in_scipy: bool = True
+    in_scipy: bool = False
+
+    @property
+    def from_pairs(self) -> bool:
+        """Whether it is computed from dissimilarities, where means do not give it, and has their units."""
+        return self.statistics != "euclidean"
 
     @property
     def definition(self) -> Callable[..., Any]:
@@ -69,7 +70,7 @@ class _Files(Mapping[str, Linkage]):
     """The files of this folder. One is imported when it is asked for."""
 
     def __init__(self) -> None:
-        self._names = tuple(module.name for module in pkgutil.iter_modules(__path__))
+        self._names = tuple(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
 
     def __getitem__(self, name: str) -> Linkage:
         if name not in self._names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import ITSELF, LEFT_IS_EXACT, RIGHT_IS_EXACT, TRIANGLE
-from evertree.kernels.compile import inline
+from evertree.kernels.compile import inline, step
 from evertree.kernels.pair_check import (
     LARGEST_ERROR,
     LEFT,
@@ -39,8 +39,7 @@ LINKAGE = Linkage(
     strongly_reducible=True,
     nni_reducible=False,
     statistics="squared",
-    from_pairs=True,
-    bounds_help=False,
+    in_scipy=True,
 )
 
 
@@ -65,6 +64,7 @@ def coefficients(linkage, size_a, size_b, size_c):
     return size_a / both, size_b / both, 0.0, 0.0
 
 
+@step
 def compare(linkage, tree, a, c, floor, start, value):
     """All pairs are needed."""
     pairs = tree.pairs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evertree.columns import ITSELF, TRIANGLE
+from evertree.kernels.compile import step
 from evertree.kernels.pair_check import cross, forget_cross, set_cross, side_of
 from evertree.kernels.pair_point import know_smaller_first
 from evertree.kernels.pair_values import collect_both
@@ -21,7 +22,8 @@ LINKAGE = Linkage(
     strongly_reducible=True,
     nni_reducible=True,
     statistics=None,
-    from_pairs=True,
+    bounds_help=True,
+    in_scipy=True,
 )
 
 
@@ -35,6 +37,7 @@ def coefficients(linkage, size_a, size_b, size_c):
     return 0.5, 0.5, 0.0, 0.5
 
 
+@step
 def compare(linkage, tree, a, c, floor, start, value):
     """One pair from `floor` on is enough."""
     pairs = tree.pairs
@@ -104,6 +107,4 @@ def matters(linkage, pairs, u, best):
     return pairs.upper[u] > best
 
 
-def know_children(linkage, tree, i, k, floor):
-    """One of the children has the value of their union."""
-    know_smaller_first(linkage, tree, i, k, floor)
+know_children = know_smaller_first

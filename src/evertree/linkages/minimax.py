@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import NOTHING, SQUARE_ROOT, TRIANGLE
+from evertree.kernels.compile import step
 from evertree.kernels.pair_radius import find_radius, radius_with
 from evertree.kernels.pair_values import NOTHING_YET, value_below
 from evertree.kernels.pairs import collect_rows, copy_rows, covering_radius
@@ -26,9 +27,8 @@ LINKAGE = Linkage(
     strongly_reducible=True,
     nni_reducible=True,
     statistics=None,
-    from_pairs=True,
+    bounds_help=True,
     has_centers=True,
-    in_scipy=False,
 )
 
 
@@ -38,6 +38,7 @@ def definition(d, weights, a, b):
     return d[np.ix_(both, both)].max(axis=1).min()
 
 
+@step
 def compare(linkage, tree, a, c, floor, start, value):
     """A point that covers the union is looked for, with less than `floor`."""
     pairs = tree.pairs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.columns import NULL
-from evertree.kernels.compile import inline
+from evertree.kernels.compile import inline, step
 from evertree.kernels.pair_check import cross, set_cross, side_of
 from evertree.kernels.pair_point import know_smaller_first
 from evertree.kernels.pair_values import NOTHING_YET, collect_both
@@ -25,7 +25,8 @@ LINKAGE = Linkage(
     strongly_reducible=True,
     nni_reducible=True,
     statistics=None,
-    from_pairs=True,
+    bounds_help=True,
+    in_scipy=True,
 )
 
 
@@ -39,6 +40,7 @@ def coefficients(linkage, size_a, size_b, size_c):
     return 0.5, 0.5, 0.0, -0.5
 
 
+@step
 def compare(linkage, tree, a, c, floor, start, value):
     """A pair from `floor` on is not looked for."""
     pairs = tree.pairs
@@ -144,6 +146,4 @@ def bound_to_start_from(linkage, pairs, u):
     return pairs.upper[u]
 
 
-def know_children(linkage, tree, i, k, floor):
-    """One of the children has the value of their union."""
-    know_smaller_first(linkage, tree, i, k, floor)
+know_children = know_smaller_first

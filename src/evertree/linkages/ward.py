@@ -18,7 +18,7 @@ LINKAGE = Linkage(
     strongly_reducible=False,
     nni_reducible=True,
     statistics="euclidean",
-    from_pairs=False,
+    in_scipy=True,
 )
 
 
