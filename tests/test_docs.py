@@ -207,7 +207,7 @@ def test_architecture_names_every_room_and_only_files_that_are_there():
 
 
 def test_adding_a_metric_as_contributing_says(monkeypatch):
-    [(_, code)] = python_blocks(DOCS.parent / "CONTRIBUTING.md")
+    (_, code), _ = python_blocks(DOCS.parent / "CONTRIBUTING.md")
     names = vars(metrics).copy()
     exec(code, names)
     monkeypatch.setitem(metrics.METRICS, "hellinger", names["_hellinger"])
@@ -216,3 +216,19 @@ def test_adding_a_metric_as_contributing_says(monkeypatch):
     assert h.height(h.root) == pytest.approx(np.sqrt(1 - np.sqrt(0.5)))
     with pytest.raises(et.errors.DataError, match="hellinger"):
         h.insert([[-1.0, 2.0]])
+
+
+def test_the_linkage_that_contributing_shows_is_wards():
+    _, (_, shown) = python_blocks(DOCS.parent / "CONTRIBUTING.md")
+    whole = (PACKAGE / "linkages" / "ward.py").read_text(encoding="utf-8")
+
+    def statements(code):
+        """All but imports, and docstrings of functions."""
+        tree = ast.parse(code)
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and ast.get_docstring(node):
+                del node.body[0]
+        return [ast.dump(node) for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign)]
+
+    assert len(statements(shown)) == 5
+    assert statements(shown) == statements(whole)
