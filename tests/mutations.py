@@ -74,6 +74,13 @@ MUTANTS = [
         "tests/test_edits.py::test_a_point_that_is_as_near_to_two_others_goes_to_the_older[average-sqeuclidean]",
     ),
     Mutant(
+        "a check of many columns holds by a bound that is none",
+        "kernels/check.py",
+        "from_a = np.sqrt(sq_vc) - share_b * np.sqrt(sq_ab)",
+        "from_a = np.sqrt(sq_vc) + share_b * np.sqrt(sq_ab)",
+        "tests/test_edits.py::test_columns_of_zeros_change_nothing[ward-euclidean-homogeneous]",
+    ),
+    Mutant(
         "what was measured ahead is not stale when a point comes",
         "kernels/pair_path.py",
         "note_stale(tree, p)",

@@ -14,6 +14,7 @@ from evertree import agglomerate, kernels
 from evertree.atomic import Uninterrupted
 from evertree.hierarchy import workings
 from evertree.incoming import receive
+from evertree.kernels.check import MANY_COLUMNS
 from evertree.tree import MeanLiveTree, crowd
 from helpers import (
     ONE_OF_EACH,
@@ -48,6 +49,21 @@ def test_place_of_a_new_point_is_the_papers(rng, linkage, metric):
         everything = new(linkage, metric)
         everything.insert(x)
         assert frozenset(h.members(place)) == naive.members(naive.find_place(tree, 20, definition(everything)))
+
+
+@pytest.mark.parametrize("goal", ["stable", "homogeneous"])
+@pytest.mark.parametrize(("linkage", "metric"), [("ward", "euclidean"), ("average", "sqeuclidean")])
+def test_columns_of_zeros_change_nothing(rng, linkage, metric, goal):
+    """With many columns a check is made only if it may fail."""
+    x = rng.normal(size=(120, 3))
+    few, many = (Hierarchy(linkage, metric, goal=goal) for _ in range(2))
+    for h, points in ((few, x), (many, np.hstack([x, np.zeros((120, MANY_COLUMNS))]))):
+        h.insert(points[:80])
+        h.remove(list(range(0, 80, 3)))
+        h.insert(points[80:])
+        h.refine()
+        assert h.is_homogeneous() or linkage == "ward"
+    np.testing.assert_allclose(few.linkage_matrix(), many.linkage_matrix(), rtol=1e-9)
 
 
 @pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)

@@ -15,6 +15,9 @@ from evertree.kernels.topology import children, sibling
 #: A check that holds by this many tolerances holds, however its values were found.
 CLEARLY = 100.0
 
+#: From so many columns on, it pays to look whether a check holds clearly before it is made.
+MANY_COLUMNS = 96
+
 
 @inline
 def holds_clearly(linkage, tree, v):
@@ -46,7 +49,7 @@ def holds_clearly(linkage, tree, v):
 
 
 def _check_means(linkage, tree, tolerance, v):
-    if holds_clearly(linkage, tree, v):
+    if tree.mean.shape[1] >= MANY_COLUMNS and holds_clearly(linkage, tree, v):
         return NULL
     return nearer_child(linkage, tree, tolerance, v, sibling(tree, v))
 
