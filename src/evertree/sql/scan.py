@@ -192,9 +192,10 @@ class Scan:
         if new:
             self.skipped += new
             logger.warning(
-                "%s rows of %r are left out, because a value is missing or cannot be used: %s",
-                f"{len(new):,}",
+                "%s of %r %s left out, because a value is missing or cannot be used: %s",
+                "1 row" if len(new) == 1 else f"{len(new):,} rows",
                 self._settings.table,
+                "is" if len(new) == 1 else "are",
                 listed(new),
             )
 
