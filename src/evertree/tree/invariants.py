@@ -37,6 +37,9 @@ VANISHING = 1e-300
 #: Nodes that are compared with their children at once.
 _AT_ONCE = 1 << 14
 
+#: Members with which the radius of a node is compared where it is not compared with all.
+_SAMPLE = 16
+
 #: Nodes are compared with their members if these are few, or so many times those of the last one below that was.
 _FEW_MEMBERS, _MANY_MORE = 256, 1.1
 
@@ -125,7 +128,7 @@ def check_statistics(live: LiveTree) -> None:
     """What is kept of each node, computed from its members by definition. O(n m log n), O(n² depth) for pairs.
 
     On long paths, where most nodes have nearly the members of the next one, most are compared with their children only,
-    and their radius with nothing.
+    and their radius with some members.
     """
     tree = live.tree
     order = live.nodes()
@@ -146,6 +149,7 @@ def check_statistics(live: LiveTree) -> None:
         )
     if isinstance(live, MeanLiveTree):
         _check_means(live, leaves, compared)
+        _check_radii(live, leaves, {u: members[u] for u in members.keys() - compared.keys()})
     elif isinstance(live, PairLiveTree):
         _check_pairs(live, leaves, members)
     check_unions(live)
@@ -184,6 +188,22 @@ def _check_means(live: MeanLiveTree, leaves: NDArray[np.int32], members: Mapping
         if u % 2 == 1:
             _compare(live, u, x[below], w[below], tolerance)
             _compare_height(live, u, x[below], tolerance)
+
+
+def _check_radii(live: MeanLiveTree, leaves: NDArray[np.int32], members: Mapping[int, slice]) -> None:
+    """Some members of each node, the first and the last among them, are within its radius. O(m) for a node."""
+    nodes = np.fromiter(members, np.int32, len(members))
+    first = np.array([stretch.start for stretch in members.values()], np.int64)
+    last = np.array([stretch.stop - 1 for stretch in members.values()], np.int64)
+    x = live.tree.mean[leaves].astype(np.float64)
+    noise = _tolerance(live) * float(np.sqrt((x * x).sum(axis=1).max(initial=0.0)))
+    for start in range(0, nodes.size, _AT_ONCE // _SAMPLE):
+        some = slice(start, start + _AT_ONCE // _SAMPLE)
+        places = np.linspace(first[some], last[some], _SAMPLE).astype(np.int64)
+        distance = np.sqrt(((x[places] - live.tree.mean[nodes[some]]) ** 2).sum(axis=-1)).max(axis=0)
+        outside = nodes[some][distance > live.tree.radius[nodes[some]] * (1 + 1e-9) + noise]
+        if outside.size:
+            raise InvariantError(f"a member of node {outside[0]} is outside its radius")
 
 
 def _check_pairs(live: PairLiveTree, leaves: NDArray[np.int32], members: Mapping[int, slice]) -> None:
