@@ -207,7 +207,7 @@ def test_what_cannot_be_done_is_refused(options, message, folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--linkage", "nonsense"], "'nonsense' is not one of"),
+        (["--linkage", "nonsense"], "'nonsense' is not one of 'average'"),
         (["--metric-params", "{"], "must be a JSON object"),
         (["--metric-params", "[1]"], "must be a JSON object"),
         (["--json", "--newick", "-"], "nothing else can go to standard output"),

@@ -59,10 +59,10 @@ def _batch_linkage(live: LiveTree, leaves: NDArray[np.int32], incoming: Incoming
     linkage, weights = live.scheme.linkage, live.tree.size[leaves]
     if not linkage.in_scipy or np.any(weights != 1):
         return _own_linkage(live, leaves, weights)
-    if linkage.from_pairs:
-        return _library().linkage(live.dissimilarities(leaves), method=linkage.name)
-    coordinates = np.asarray(incoming.stored, np.float64)
     library = _library()
+    if linkage.from_pairs:
+        return library.linkage(live.dissimilarities(leaves), method=linkage.name)
+    coordinates = np.asarray(incoming.stored, np.float64)
     in_little_memory = getattr(library, "linkage_vector", library.linkage)
     return in_little_memory(coordinates, method=linkage.name)
 
@@ -81,17 +81,19 @@ def _own_linkage(live: LiveTree, leaves: NDArray[np.int32], weights: NDArray[np.
     """SciPy's Z by the nearest neighbour chain."""
     from scipy.spatial.distance import squareform
 
-    n = weights.size
-    d = squareform(live.dissimilarities(leaves))
+    n, linkage = weights.size, live.scheme.linkage
+    condensed = live.dissimilarities(leaves)
+    if not linkage.from_pairs and live.scheme.metric != "sqeuclidean":
+        condensed = condensed**2
+    d = squareform(condensed)
     merges, height = np.empty((n - 1, 2), np.int64), np.empty(n - 1)
     chain, alive = np.empty(n, np.int64), np.empty(n, np.int64)
-    if live.scheme.linkage.has_centers:
+    if linkage.has_centers:
         workspace = np.empty_like(d), np.empty_like(d), np.empty(n, np.int64), chain, alive
         kernels.chain.merge_by_radius(d, *workspace, merges, height)
     else:
-        if not live.scheme.linkage.from_pairs:
-            sq = d if live.scheme.metric == "sqeuclidean" else d**2
-            d = kernels.linkage_values.value_of_means(live.tag, weights[:, None], 0.0, weights, 0.0, sq)
+        if not linkage.from_pairs:
+            d = kernels.linkage_values.value_of_means(live.tag, weights[:, None], 0.0, weights, 0.0, d)
         kernels.chain.merge_by_recurrence(live.tag, d, weights.copy(), chain, alive, merges, height)
     order = np.argsort(height, kind="stable")
     Z = np.empty((n - 1, 4))

@@ -148,8 +148,9 @@ def check_statistics(live: LiveTree) -> None:
             f"the birth of node {u} is not the smallest of its members",
         )
     if isinstance(live, MeanLiveTree):
-        _check_means(live, leaves, compared)
-        _check_radii(live, leaves, {u: members[u] for u in members.keys() - compared.keys()})
+        x = tree.mean[leaves].astype(np.float64)
+        _check_means(live, leaves, x, compared)
+        _check_radii(live, x, {u: members[u] for u in members.keys() - compared.keys()})
     elif isinstance(live, PairLiveTree):
         _check_pairs(live, leaves, members)
     check_unions(live)
@@ -177,10 +178,11 @@ def _some_on_each_path(tree: MeanTree | PairTree, members: Mapping[int, slice]) 
     return some
 
 
-def _check_means(live: MeanLiveTree, leaves: NDArray[np.int32], members: Mapping[int, slice]) -> None:
-    tree = live.tree
-    x = tree.mean[leaves].astype(np.float64)
-    w = tree.size[leaves]
+def _check_means(
+    live: MeanLiveTree, leaves: NDArray[np.int32], x: NDArray[np.float64], members: Mapping[int, slice]
+) -> None:
+    """Statistics of nodes are those of their members, among the points `x` of all leaves."""
+    tree, w = live.tree, live.tree.size[leaves]
     tolerance = _tolerance(live)
     _require(bool(np.all(tree.variance[leaves] == 0)), "a leaf has a variance")
     _require(bool(np.all(tree.height[leaves] == 0) and np.all(tree.radius[leaves] == 0)), "a leaf has a height")
@@ -190,12 +192,11 @@ def _check_means(live: MeanLiveTree, leaves: NDArray[np.int32], members: Mapping
             _compare_height(live, u, x[below], tolerance)
 
 
-def _check_radii(live: MeanLiveTree, leaves: NDArray[np.int32], members: Mapping[int, slice]) -> None:
+def _check_radii(live: MeanLiveTree, x: NDArray[np.float64], members: Mapping[int, slice]) -> None:
     """Some members of each node, the first and the last among them, are within its radius. O(m) for a node."""
     nodes = np.fromiter(members, np.int32, len(members))
     first = np.array([stretch.start for stretch in members.values()], np.int64)
     last = np.array([stretch.stop - 1 for stretch in members.values()], np.int64)
-    x = live.tree.mean[leaves].astype(np.float64)
     noise = _tolerance(live) * float(np.sqrt((x * x).sum(axis=1).max(initial=0.0)))
     for start in range(0, nodes.size, _AT_ONCE // _SAMPLE):
         some = slice(start, start + _AT_ONCE // _SAMPLE)
