@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import evertree as et
 from benchmarks import datasets
-from evertree.columns import MEAN_NODE
+from evertree.kernels.columns import MEAN_NODE
 
 N_COLUMNS = 16
 
@@ -191,7 +191,7 @@ def efficiency(n: int) -> None:
     """How fast the check reads statistics, beside a copy of the same memory."""
     headline(f"Kernel efficiency: a scan of all checks of a tree of {n:,} points")
     h = filled(mixture(n))
-    live = h._live
+    live = h.state.live
     rows = 3 * (2 * n - 1) / 2  # three nodes at every second node
     n_bytes = rows * (live.tree.mean[:1].nbytes + MEAN_NODE.itemsize)
     scan = min(seconds(h.violations) for _ in range(5))

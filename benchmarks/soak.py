@@ -201,7 +201,7 @@ class World:
         assert keys == list(self.model.point), "the keys are others"
         if keys:
             assert np.array_equal(h.points(), np.array(list(self.model.point.values()))), "the points are others"
-            weights = h._live.tree.size[h._keys.leaves()]  # no verb gives them
+            weights = h.state.live.tree.size[h.state.keys.leaves()]  # no verb gives them
             assert np.array_equal(weights, np.array(list(self.model.weight.values()))), "the weights are others"
 
     def _edit(self) -> None:

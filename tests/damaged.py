@@ -22,9 +22,9 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
 import evertree as et
+from evertree.durable.records import pack, unpack
 from evertree.errors import NotSavableError
-from evertree.file_format import sealed
-from evertree.store.records import pack, unpack
+from evertree.io.archive import sealed
 from forgeries import Rng, forge_arrays, forge_json, quiet
 
 

@@ -115,7 +115,7 @@ def mahalanobis(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 def weights(h: Hierarchy) -> np.ndarray:
-    return h._live.tree.size[h._keys.leaves()]
+    return h.state.live.tree.size[h.state.keys.leaves()]
 
 
 def nested(h: Hierarchy) -> naive.Tree:
@@ -149,7 +149,7 @@ def hierarchy_of(
 
 def fingerprint(h: Hierarchy) -> list:
     """Everything that `h` is, to the last bit; what was never used may hold anything."""
-    live = h._live
+    live = h.state.live
     used = live.n_used
     columns = [
         np.ascontiguousarray(column[:used]).tobytes()
@@ -161,7 +161,7 @@ def fingerprint(h: Hierarchy) -> list:
     if hasattr(live, "x_in_use"):
         columns.append(np.ascontiguousarray(live.x_in_use).tobytes())
     points = h.points() if isinstance(h.points(), list) else h.points().tobytes()
-    options = [h.linkage, h.metric, h.goal, h._keys.next_birth, h._keys.next_number]
+    options = [h.linkage, h.metric, h.goal, h.state.keys.next_birth, h.state.keys.next_number]
     return [columns, points, h.keys(), *options]
 
 

@@ -25,7 +25,7 @@ def step(measure, size, size_above, height, height_above):
 
 
 def weight(h, node):
-    return float(h._live.tree.size[node])
+    return float(h.state.live.tree.size[node])
 
 
 def live_score(h, key, measure):
@@ -56,7 +56,7 @@ def greedy_place(h, point):
     """Down to the nearer child while the point would join it before its sibling does, with ζ by definition."""
     twin = h.copy()
     twin.insert([point], keys=["the new one"])  # for the definition only: this tree is not looked at
-    sizes = np.append(h._live.tree.size[h._keys.leaves()], 1.0)
+    sizes = np.append(h.state.live.tree.size[h.state.keys.leaves()], 1.0)
     points = twin.points().astype(np.float64)
     if h.metric == "mahalanobis":
         points = points @ np.linalg.cholesky(h.metric_params["VI"])

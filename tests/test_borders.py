@@ -16,8 +16,8 @@ from evertree.distributed.pieces import Piece, inflate
 from evertree.distributed.refining import Forest
 from evertree.distributed.runner import InProcess
 from evertree.distributed.settling import Top
-from evertree.scheme import Scheme
 from evertree.tree import Aim, invariants
+from evertree.tree.scheme import Scheme
 
 AIM = Aim("stable", 4)
 DATA = {name: x for name, x in helpers.hard_data().items() if len(x)}
@@ -277,13 +277,15 @@ def test_tasks_change_nothing_and_their_order_does_not_matter():
     assert list(one.handles) == list(other.handles)
 
 
-@pytest.mark.skipif(not hasattr(kernels.borders.find_stretches, "signatures"), reason="the compiler is off")
+@pytest.mark.skipif(
+    not hasattr(kernels.shared.cross_partition.find_stretches, "signatures"), reason="the compiler is off"
+)
 def test_arrays_to_be_read_only_need_no_other_kernels():
     for name in ("find_stretches", "open_paths", "find_partners", "choose_doors", "find_limits"):
-        by_type = {str(signature[0]) for signature in getattr(kernels.borders, name).signatures}
+        by_type = {str(signature[0]) for signature in getattr(kernels.shared.cross_partition, name).signatures}
         assert not any("readonly" in kind for kind in by_type), name
-        assert not any("readonly" in str(s) for s in getattr(kernels.borders, name).signatures), name
-    assert not any("readonly" in str(signature) for signature in kernels.fill.fill_leaves.signatures)
+        assert not any("readonly" in str(s) for s in getattr(kernels.shared.cross_partition, name).signatures), name
+    assert not any("readonly" in str(signature) for signature in kernels.statistics.fill.fill_leaves.signatures)
 
 
 def test_weights_stay_and_count():
@@ -469,5 +471,5 @@ def test_the_tree_is_as_good_as_that_of_one_machine(scheme, routed_well):
     assert et.quality.dendrogram_purity(ours, y) > 0.95 * et.quality.dendrogram_purity(single, y)
     assert et.quality.tree_value(ours) > 0.99 * et.quality.tree_value(single)
     assert et.quality.total_linkage(ours) < 1.02 * et.quality.total_linkage(single)
-    nodes = rng.choice(ours._live.nodes(), 500, replace=False)
-    assert ours._live.blocked(nodes).mean() < 0.05
+    nodes = rng.choice(ours.state.live.nodes(), 500, replace=False)
+    assert ours.state.live.blocked(nodes).mean() < 0.05

@@ -154,10 +154,10 @@ def test_what_a_function_gives_must_be_a_dissimilarity():
         ("far", errors.NotNumericError, "metric must give numbers; it gave 'far'"),
         (None, errors.NotNumericError, "metric must give numbers; it gave None"),
     ):
-        h._live.scheme.metric = lambda p, q, bad=bad: bad
+        h.state.live.scheme.metric = lambda p, q, bad=bad: bad
         with pytest.raises(error, match=message):
             h.insert(["x"])
-    h._live.scheme.metric = edit_distance
+    h.state.live.scheme.metric = edit_distance
 
     def fails(p, q):
         raise ZeroDivisionError("by the user")

@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import is_valid_linkage, linkage
 from scipy.spatial.distance import pdist, squareform
 
 import naive
-from evertree.kernels.chain import label_merges, merge_by_radius, merge_by_recurrence, nearest
+from evertree.kernels.shared.nn_chain import label_merges, merge_by_radius, merge_by_recurrence, nearest
 from evertree.linkages import LINKAGES
 
 NAMES = list(LINKAGES)

@@ -14,7 +14,7 @@ from evertree.cli import PANELS, options
 from evertree.cli.examples import EXAMPLES
 from evertree.cli.exits import EXIT_CODES
 from evertree.hierarchy.anomalies import MEASURES
-from evertree.inputs import GOALS
+from evertree.input.arrays import GOALS
 from evertree.linkages import LINKAGES
 
 PAGE = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")

@@ -13,9 +13,9 @@ import pytest
 import evertree as et
 from cli_tools import answer, complaint, parquet, run, three_groups, write_files
 from evertree.cli import output
-from evertree.file_format import FORMAT_VERSION
-from evertree.store import DurableHierarchy
-from evertree.store.database import STORE_VERSION
+from evertree.durable import DurableHierarchy
+from evertree.durable.sqlite_file import STORE_VERSION
+from evertree.io.archive import FORMAT_VERSION
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.spatial import distance
 
-from evertree.kernels.dissimilarities import ROWS, compiled_row, row_function
+from evertree.kernels.pairwise.dissimilarities import ROWS, compiled_row, row_function
 
 NOTHING = np.zeros(0)
 #: Those that look only at which entries are zero.

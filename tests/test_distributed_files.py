@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import evertree as et
-from evertree.codec import to_json
 from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError, StoreError
-from evertree.scheme import Scheme
+from evertree.io.json_values import to_json
+from evertree.tree.scheme import Scheme
 
 distributed = pytest.importorskip("distributed", reason="distributed trees need Dask")
 pd = pytest.importorskip("pandas")

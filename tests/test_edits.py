@@ -11,11 +11,11 @@ import pytest
 
 import naive
 from evertree import agglomerate, kernels
-from evertree.atomic import Uninterrupted
 from evertree.hierarchy import workings
-from evertree.incoming import receive
-from evertree.kernels.check import MANY_COLUMNS
-from evertree.tree import MeanLiveTree, crowd
+from evertree.input.points import receive
+from evertree.kernels.shared.check import MANY_COLUMNS
+from evertree.locking import Uninterrupted
+from evertree.tree import MeanLiveTree
 from helpers import (
     ONE_OF_EACH,
     SCHEMES,
@@ -41,10 +41,10 @@ def test_place_of_a_new_point_is_the_papers(rng, linkage, metric):
         if trial % 3:
             h.refine()
         tree = nested(h)
-        live = h._live
+        live = h.state.live
         live.reserve(1)
         leaf = live.add_leaves(receive(live.scheme, x[20:], live), np.ones(1), np.array([20]), np.empty(0, np.int32))
-        kernels.insert.place_leaf(live.tree, live.work, live.tag, leaf[0])
+        kernels.shared.insert.place_leaf(live.tree, live.work, live.tag, leaf[0])
         place = h.sibling(leaf[0])
         everything = new(linkage, metric)
         everything.insert(x)
@@ -121,7 +121,7 @@ def test_a_batch_is_the_same_as_one_by_one(rng, linkage, metric):
         single.insert([row])
     np.testing.assert_array_equal(batch.linkage_matrix(), single.linkage_matrix())
     # The same point is a duplicate, however it comes.
-    coordinates = batch._live.scheme.vectors.coordinates
+    coordinates = batch.state.live.scheme.vectors.coordinates
     np.testing.assert_array_equal(np.vstack([coordinates(row[None, :]) for row in x]), coordinates(x))
 
 
@@ -162,7 +162,7 @@ def test_float32_stays_float32(rng):
     h = Hierarchy()
     h.insert(x)
     h.insert(rng.normal(size=(5, 3)))  # later points are converted
-    assert h._live.tree.mean.dtype == np.float32
+    assert h.state.live.tree.mean.dtype == np.float32
     assert h.points().dtype == np.float32
     np.testing.assert_array_equal(h.points()[:50], x)
     assert_valid_and_homogeneous(h)
@@ -193,7 +193,7 @@ def test_points_can_be_removed_down_to_none_and_come_again(rng):
         assert_valid_and_homogeneous(h)
         assert len(h) == 0
         assert h.keys() == []
-    assert h._live.capacity == 40
+    assert h.state.live.capacity == 40
     assert h.insert([[0.0, 0.0]]) == [200]
 
 
@@ -202,9 +202,9 @@ def test_removal_of_many_duplicates_checks_each_node_once():
     n = 1_000
     h = Hierarchy()
     h.insert(np.ones((n, 2)))
-    before = h._live.n_checks
+    before = h.state.live.n_checks
     h.remove(range(0, n, 2))
-    assert h._live.n_checks - before <= n
+    assert h.state.live.n_checks - before <= n
     assert_valid_and_homogeneous(h)
 
 
@@ -313,9 +313,9 @@ def test_update_takes_new_weights(rng):
     h = Hierarchy()
     h.insert(rng.normal(size=(5, 2)), sample_weight=[1, 2, 3, 4, 5])
     h.update([1, 2], rng.normal(size=(2, 2)))
-    np.testing.assert_array_equal(h._live.tree.size[h._keys.leaves()], [1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(h.state.live.tree.size[h.state.keys.leaves()], [1, 2, 3, 4, 5])
     h.update([1, 2], rng.normal(size=(2, 2)), sample_weight=[7, 8])
-    np.testing.assert_array_equal(h._live.tree.size[h._keys.leaves()], [1, 7, 8, 4, 5])
+    np.testing.assert_array_equal(h.state.live.tree.size[h.state.keys.leaves()], [1, 7, 8, 4, 5])
     assert_valid_and_homogeneous(h)
 
 
@@ -381,7 +381,7 @@ def press_ctrl_c_while_inserting(monkeypatch, part):
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(MeanLiveTree, "insert", interrupted)
-    monkeypatch.setattr(crowd, "_PART", part)
+    monkeypatch.setattr(insert, "_PART", part)
 
 
 @pytest.mark.parametrize("n_before", [0, 20])
@@ -459,7 +459,7 @@ def test_too_little_memory_for_searches(rng, monkeypatch):
         patched.setattr(MeanLiveTree, "_new_search", fail)
         with pytest.raises(MemoryError, match="no more"):
             h.insert(rng.normal(size=(50, 2)))
-    assert h._live.search.fresh.size == h._live.capacity
+    assert h.state.live.search.fresh.size == h.state.live.capacity
     assert len(h.insert(rng.normal(size=(50, 2)))) == 50
     h.validate()
 

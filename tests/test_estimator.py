@@ -261,9 +261,9 @@ def test_a_window_for_streams(rng):
         model.partial_fit(X[start : start + 30])
         assert model.hierarchy_.keys() == list(range(start + 10, start + 30))
         assert model.labels_.shape == (20,)
-    assert model.hierarchy_._live.capacity <= 60
+    assert model.hierarchy_.state.live.capacity <= 60
     first = et.AnytimeClustering(n_clusters=3, keep_last=20).partial_fit(np.tile(X, (10, 1)))
-    assert first.hierarchy_._live.capacity <= 60
+    assert first.hierarchy_.state.live.capacity <= 60
     np.testing.assert_array_equal(model.predict(X[70:]), model.labels_)
     model.set_params(keep_last=5).partial_fit(X[:1])
     assert model.hierarchy_.keys() == [86, 87, 88, 89, 90]

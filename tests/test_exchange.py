@@ -11,13 +11,17 @@ from enum import IntEnum
 
 import numpy as np
 import pytest
+from evertree.exchange import to_nested
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import cophenet, is_monotonic, is_valid_linkage, linkage, to_tree
 from scipy.spatial.distance import pdist
 
 from evertree.errors import DataError, InvalidKeyError, MissingExtraError, NotFiniteError
-from evertree.exchange import read_newick, to_digraph, to_nested, to_nested_json, to_node_frame, write_newick
+from evertree.io.graph import to_digraph
+from evertree.io.nested_json import to_nested_json
+from evertree.io.newick import read_newick, write_newick
+from evertree.io.node_frame import to_node_frame
 
 EMPTY = np.empty((0, 4))
 PAIR = np.array([[0.0, 1.0, 2.5, 2.0]])

@@ -12,7 +12,13 @@ import sqlalchemy as sa
 
 import evertree as et
 import postgres
-from evertree.errors import DatabaseError, EvertreeError, MissingExtraError, ParameterError, TransientDatabaseError
+from evertree.errors import (
+    DatabaseError,
+    EvertreeError,
+    MissingExtraError,
+    ParameterError,
+    TransientDatabaseError,
+)
 from evertree.sql import follow
 from evertree.sql.credentials import scrubbed
 from evertree.sql.settings import checked_cuts

@@ -16,8 +16,8 @@ import pytest
 import evertree as et
 from damaged import contents_of, mutant, saved_with, write
 from evertree.cli.tables import Source, read_points
-from evertree.codec import number_type
 from evertree.errors import CorruptFileError, DataError, EvertreeError, FileFormatError
+from evertree.io.json_values import number_type
 from fuzz_files import outcome
 
 N_MUTANTS = 200
@@ -104,7 +104,7 @@ def test_what_a_file_says_of_rows_that_no_node_has_is_forgotten(saved, path):
     """The last inner row of a tree is free."""
     path.write_bytes(forged(saved, "tree.parent", lambda parent: parent.__setitem__(-1, 5)))
     h = et.load(path)
-    assert h._live.tree.parent[-1] == 0
+    assert h.state.live.tree.parent[-1] == 0
     h.insert(np.zeros_like(h.points()[:3]))
     h.refine()
     h.validate()
@@ -135,7 +135,7 @@ def test_a_wide_search_takes_no_more_room_than_the_tree():
     h = et.Hierarchy(search_width=2**30)
     h.insert([[0.0], [5.0], [1.0], [6.0]])
     assert h.search_width == 2**30
-    assert h._live.search.front.nbytes < 1_000
+    assert h.state.live.search.front.nbytes < 1_000
     assert h.cut(n_clusters=2).tolist() == [0, 1, 0, 1]
 
 

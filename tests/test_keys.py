@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evertree.codec import decode_all, encode_all
 from evertree.errors import InvalidKeyError, UnknownKeyError
-from evertree.keys import KeyTable
+from evertree.input.keys import KeyTable
+from evertree.io.json_values import decode_all, encode_all
 
 KINDS = {
     "choose a name": lambda i: f"key {i}",

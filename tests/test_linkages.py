@@ -9,10 +9,10 @@ import pytest
 
 import naive
 from evertree.errors import DimensionError, LinkageError, ParameterError
-from evertree.kernels.linkage_values import linkage_value
+from evertree.input.metrics import METRICS, named_metric
+from evertree.kernels.shared.linkage_values import linkage_value
 from evertree.linkages import LINKAGES
-from evertree.metrics import METRICS, named_metric
-from evertree.scheme import Scheme
+from evertree.tree.scheme import Scheme
 from helpers import WITH_STATISTICS, Hierarchy, definition, hard_data, hierarchy_of, params_of
 
 
@@ -25,7 +25,7 @@ def test_value_from_statistics_is_the_definition(rng, linkage, metric, weighted,
     w = rng.uniform(0.2, 3, size=25) if weighted else None
     h = hierarchy_of(naive.random_tree(rng, 25), x, linkage, metric, sample_weight=w)
     zeta = definition(h)
-    live = h._live
+    live = h.state.live
     below = {u: frozenset(h.members(u)) for u in h.nodes().tolist()}
     for u, v in itertools.combinations(below, 2):
         if not below[u] & below[v]:
@@ -45,7 +45,7 @@ def test_value_of_hard_data(rng, name):
         for u in h.nodes().tolist():
             if h.children(u):
                 a, b = (frozenset(h.members(child)) for child in h.children(u))
-                value = linkage_value(h._live.tag, h._live.tree, *h.children(u))
+                value = linkage_value(h.state.live.tag, h.state.live.tree, *h.children(u))
                 assert value == pytest.approx(zeta(a, b), rel=1e-4 if x.dtype == np.float32 else 1e-8)
 
 
@@ -203,10 +203,10 @@ def test_params_of_a_metric_without_any_are_refused():
 @pytest.mark.parametrize("linkage", ["ward", "average"])
 def test_a_check_costs_the_same_whatever_the_size_of_the_clusters(rng, linkage):
     """`tab.Complexity`: it reads the rows of five nodes only. All others are poisoned, and it gives the same."""
-    from evertree.kernels.check import find_near
+    from evertree.kernels.shared.check import find_near
 
     h = hierarchy_of(naive.random_tree(rng, 200), rng.normal(size=(200, 3)), linkage, "sqeuclidean")
-    live = h._live
+    live = h.state.live
     answers = set()
     for v in h.nodes().tolist():
         if not h.children(v) or v == h.root:

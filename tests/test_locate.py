@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 import evertree as et
 from evertree import kernels
 from evertree.errors import DimensionError, EmptyHierarchyError, NotFiniteError, ParameterError
-from evertree.tree import live
+from evertree.tree import base
 from helpers import ONE_OF_EACH
 
 GOALS = ["stable", "homogeneous"]
@@ -158,16 +158,16 @@ def test_many_points_are_located_piece_by_piece(linkage, metric, rng, monkeypatc
     h = et.Hierarchy(linkage, metric)
     h.insert(rng.normal(size=(20, 2)))
     x = rng.normal(size=(12, 2))
-    whole, sizes, find = h.locate(x), [], kernels.locate.find_places
+    whole, sizes, find = h.locate(x), [], kernels.shared.locate.find_places
     scores = h.score_samples(x)
 
     def counted(tree, search, tag, leaves, *rest):
         sizes.append(leaves.size)
         find(tree, search, tag, leaves, *rest)
 
-    monkeypatch.setattr(kernels.locate, "find_places", counted)
-    monkeypatch.setattr(live, "_MOST_COMPARISONS", 100)
-    monkeypatch.setattr(live, "_MOST_GUESTS", 7)
+    monkeypatch.setattr(kernels.shared.locate, "find_places", counted)
+    monkeypatch.setattr(base, "_MOST_COMPARISONS", 100)
+    monkeypatch.setattr(base, "_MOST_GUESTS", 7)
     assert h.locate(x) == whole
-    assert sizes == ([7, 5] if h._live.scheme.has_statistics else [5, 5, 2])
+    assert sizes == ([7, 5] if h.state.live.scheme.has_statistics else [5, 5, 2])
     assert h.score_samples(x).tolist() == scores.tolist()

@@ -16,7 +16,7 @@ import pytest
 
 import evertree as et
 from evertree import linkages
-from evertree.kernels.linkage_values import factor, offset
+from evertree.kernels.shared.linkage_values import factor, offset
 from helpers import Hierarchy
 
 #: What the file of average linkage has, without all that makes it faster.

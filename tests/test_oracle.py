@@ -87,7 +87,7 @@ def test_kernel_makes_the_move_that_ties_ask_for():
     """A tie for the nearer child goes to the one with the older point."""
     x = np.array([[-1.0], [1.0], [0.0]])
     h = hierarchy_of(((0, 1), 2), x, "average", "sqeuclidean")
-    kernels.homogenise.homogenise(h._live.tree, h._live.work, h._live.tag, 10, 10)
+    kernels.shared.homogenise.homogenise(h.state.live.tree, h.state.live.work, h.state.live.tag, 10, 10)
     assert naive.canonical(nested(h)) == ((0, 2), 1)
     h = hierarchy_of(((0, 1), 2), -x, "average", "sqeuclidean")
     h.refine()

@@ -19,7 +19,7 @@ AT_RANDOM, BOTTOM_UP, LARGEST = ORDERS[2:]
 def test_every_order_ends_homogeneous(rng, linkage, metric, order):
     x = rng.normal(size=(40, 2))
     h = Hierarchy.random(x, linkage, metric)
-    homogenise_in_order(h._live, order, rng)
+    homogenise_in_order(h.state.live, order, rng)
     h.validate()
     assert h.n_moves > 0
     assert h.is_homogeneous()
@@ -32,7 +32,7 @@ def test_every_order_ends_homogeneous(rng, linkage, metric, order):
 def test_last_in_first_out_is_the_librarys_order(rng, linkage, metric):
     x = rng.normal(size=(60, 3))
     h, g = (Hierarchy.random(x, linkage, metric, seed=4) for _ in range(2))
-    homogenise_in_order(h._live, "last in first out", rng)
+    homogenise_in_order(h.state.live, "last in first out", rng)
     assert h.n_moves == g.refine().moves
     np.testing.assert_array_equal(h.linkage_matrix(), g.linkage_matrix())
 
@@ -41,10 +41,10 @@ def test_last_in_first_out_is_the_librarys_order(rng, linkage, metric):
 def test_stops_and_goes_on_in_the_same_order(rng, order):
     x = rng.normal(size=(50, 2))
     whole, slices = (Hierarchy.random(x, "ward", seed=2) for _ in range(2))
-    homogenise_in_order(whole._live, order, rng)
-    while slices._live.n_pending:
+    homogenise_in_order(whole.state.live, order, rng)
+    while slices.state.live.n_pending:
         before = slices.n_moves
-        homogenise_in_order(slices._live, order, rng, 3)
+        homogenise_in_order(slices.state.live, order, rng, 3)
         assert slices.n_moves <= before + 3
         slices.validate()
     assert slices.n_moves == whole.n_moves
@@ -54,7 +54,7 @@ def test_stops_and_goes_on_in_the_same_order(rng, order):
 def next_cluster(h, order, rng):
     """The cluster that the next move breaks."""
     before = naive.clusters(nested(h))
-    homogenise_in_order(h._live, order, rng, 1)
+    homogenise_in_order(h.state.live, order, rng, 1)
     (broken,) = before - naive.clusters(nested(h))
     return broken
 
@@ -92,7 +92,7 @@ def test_random_order_is_uniform_over_violations(rng):
 @pytest.mark.parametrize("name", ["duplicates", "integer grid", "all magnitudes", "one point"])
 def test_hard_data(rng, order, name):
     h = Hierarchy.random(hard_data()[name], "ward")
-    homogenise_in_order(h._live, order, rng)
+    homogenise_in_order(h.state.live, order, rng)
     assert h.is_homogeneous()
 
 
@@ -101,7 +101,7 @@ def test_a_random_order_has_a_seed(rng):
     trees = []
     for seed in (1, 1, 2):
         h = Hierarchy.random(x, "ward")
-        homogenise_in_order(h._live, AT_RANDOM, np.random.default_rng(seed))
+        homogenise_in_order(h.state.live, AT_RANDOM, np.random.default_rng(seed))
         trees.append(h.linkage_matrix())
     np.testing.assert_array_equal(trees[0], trees[1])
     assert not np.array_equal(trees[0], trees[2])

@@ -18,8 +18,8 @@ from types import SimpleNamespace
 import pytest
 
 import evertree
-from evertree.columns import MeanTree, PairTree
 from evertree.kernels import notice
+from evertree.kernels.columns import MeanTree, PairTree
 
 PROJECT = Path(__file__).parents[1]
 
@@ -302,7 +302,7 @@ def test_demo_without_its_extra(tmp_path):
 
 
 def public_names():
-    for name in [*evertree.__all__, *(name for name in evertree._LAZY if name not in evertree.__all__)]:
+    for name in [*evertree.__all__, *(name for name in evertree._names if name not in evertree.__all__)]:
         thing = getattr(evertree, name)
         yield name, thing
         if isinstance(thing, type):
@@ -311,7 +311,7 @@ def public_names():
                 owner = getattr(value.fget if isinstance(value, property) else value, "__module__", None) or ""
                 if not member.startswith("_") and owner.startswith("evertree"):  # and not inherited from elsewhere
                     yield f"{name}.{member}", value
-    for module in ("quality", "plotting", "exchange"):
+    for module in ("quality", "plotting"):
         package = importlib.import_module(f"evertree.{module}")
         for name in package.__all__:
             yield f"{module}.{name}", getattr(package, name)

@@ -20,7 +20,7 @@ from scipy.cluster.hierarchy import is_valid_linkage
 
 import evertree as et
 from evertree.errors import DimensionError, ParameterError
-from evertree.page.data import nodes_with_prototypes, widest_gap
+from evertree.io.html.data import nodes_with_prototypes, widest_gap
 from evertree.plotting import lay_out
 from evertree.tree import views
 from helpers import HOSTILE_KEYS
@@ -265,21 +265,21 @@ def test_a_pipe_stays_a_pipe(h):
 
 
 def test_the_top_is_that_of_the_linkage_matrix(h):
-    top, whole = views.find_top(h._live, 12), lay_out(h.linkage_matrix(), 12)
+    top, whole = views.find_top(h.state.live, 12), lay_out(h.linkage_matrix(), 12)
     assert is_valid_linkage(top.Z)
     layout = lay_out(top.Z)
     np.testing.assert_allclose(layout.height, whole.height)
     np.testing.assert_allclose(layout.left_x, whole.left_x)
     np.testing.assert_allclose(top.height[layout.bottom_node], whole.bottom_height)
     np.testing.assert_array_equal(top.size[layout.bottom_node], whole.bottom_size)
-    everything = views.find_top(h._live, 1_000)
+    everything = views.find_top(h.state.live, 1_000)
     np.testing.assert_allclose(everything.Z, h.linkage_matrix())
 
 
 def test_the_top_of_a_tree_that_is_not_monotone_is_drawn(rng):
     h = et.Hierarchy.random(rng.normal(size=(200, 2)))
     assert not h.is_monotone()
-    assert (np.diff(views.find_top(h._live, 30).Z[:, 2]) >= 0).all()
+    assert (np.diff(views.find_top(h.state.live, 30).Z[:, 2]) >= 0).all()
     assert h._repr_html_().count("<text") == 30
 
 
@@ -308,7 +308,7 @@ def test_pages_wait_for_edits(h):
     """What another thread has half done is not shown."""
     for show in (h._repr_html_, h.to_html):
         with ThreadPoolExecutor(1) as pool:
-            with h._turns.door:
+            with h.state.turns.door:
                 shown = pool.submit(show)
                 with pytest.raises(TimeoutError):
                     shown.result(timeout=0.05)

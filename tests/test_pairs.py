@@ -12,9 +12,18 @@ from scipy.spatial.distance import cdist, squareform
 import evertree as et
 import naive
 from evertree import kernels, quality
-from evertree.columns import EVALUATED, LOOKED_AT, MOVES, MOVES_BEFORE, N_PIVOTS, NULL, PAUSE_AT, PAUSED_NODE
-from evertree.incoming import receive
-from evertree.metrics import METRICS
+from evertree.input.metrics import METRICS
+from evertree.input.points import receive
+from evertree.kernels.columns import (
+    EVALUATED,
+    LOOKED_AT,
+    MOVES,
+    MOVES_BEFORE,
+    N_PIVOTS,
+    NULL,
+    PAUSE_AT,
+    PAUSED_NODE,
+)
 from evertree.tree import invariants
 from helpers import (
     ONE_OF_EACH,
@@ -36,11 +45,11 @@ NONE = np.empty(0, np.int32)
 
 def place(h, x):
     """Insert a point without the moves that follow; return how many dissimilarities that evaluated."""
-    live = h._live
+    live = h.state.live
     live.reserve(1)
     leaf = live.add_leaves(receive(live.scheme, x[None, :], live), np.ones(1), np.array([10**6]), NONE)
     before = int(live.tree.pairs.state[EVALUATED])
-    kernels.insert.place_leaf(live.tree, live.work, live.tag, leaf[0])
+    kernels.shared.insert.place_leaf(live.tree, live.work, live.tag, leaf[0])
     return int(live.tree.pairs.state[EVALUATED]) - before
 
 
@@ -56,7 +65,7 @@ def test_an_insertion_evaluates_each_point_once_at_most(rng, linkage, n_columns,
     for row in x[n:]:
         twin = h.copy()
         counts.append(place(twin, row))
-        invariants.check_statistics(twin._live)
+        invariants.check_statistics(twin.state.live)
     assert max(counts) <= n
     if linkage == "average":
         assert min(counts) == n
@@ -102,9 +111,9 @@ def test_bounds_change_nothing(rng, linkage, n, n_columns):
     x = rng.normal(size=(n, n_columns))
     with_bounds, without = Hierarchy(linkage), Hierarchy(linkage, "precomputed")
     with_bounds.insert(x)
-    d = squareform(with_bounds._live.dissimilarities(with_bounds._keys.leaves()))
+    d = squareform(with_bounds.state.live.dissimilarities(with_bounds.state.keys.leaves()))
     without.insert(d)
-    assert (with_bounds._live.tree.pairs.state[N_PIVOTS] > 0) == (linkage != "average")
+    assert (with_bounds.state.live.tree.pairs.state[N_PIVOTS] > 0) == (linkage != "average")
     np.testing.assert_array_equal(with_bounds.linkage_matrix(), without.linkage_matrix())
     assert with_bounds.n_moves == without.n_moves
 
@@ -121,7 +130,7 @@ def test_every_metric(rng, linkage, metric):
     h.update([6, 7], x[34:36])
     h.insert(x[36:], sample_weight=[1, 2, 3, 4])
     assert_valid_and_homogeneous(h)
-    found = squareform(h._live.dissimilarities(h._keys.leaves()))
+    found = squareform(h.state.live.dissimilarities(h.state.keys.leaves()))
     expected = scipy_dissimilarities(h)
     np.testing.assert_allclose(
         found, expected - np.diag(np.diag(expected)), atol=1e-7 if metric == "jensenshannon" else 1e-12
@@ -155,7 +164,7 @@ def test_metric_params(rng, dtype):
         h.insert(x)
         assert_valid_and_homogeneous(h)
         expected = cdist(x.astype(float), x.astype(float), metric, **params)
-        found = squareform(h._live.dissimilarities(h._keys.leaves()))
+        found = squareform(h.state.live.dissimilarities(h.state.keys.leaves()))
         np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == np.float32 else 1e-12)
         assert set(h.metric_params) == set(params)
         np.testing.assert_array_equal(h.points(), x)
@@ -209,11 +218,11 @@ def test_a_check_can_pause_and_go_on(rng, linkage):
     x = rng.normal(size=(50, 2))
     whole, pieces = Hierarchy.random(x, linkage, seed=1), Hierarchy.random(x, linkage, seed=1)
     whole.refine()
-    live, state = pieces._live, pieces._live.tree.pairs.state
+    live, state = pieces.state.live, pieces.state.live.tree.pairs.state
     n_paused = 0
     while live.n_pending:
         state[PAUSE_AT] = state[LOOKED_AT] + 1
-        kernels.homogenise.homogenise(live.tree, live.work, live.tag, 10, 10)
+        kernels.shared.homogenise.homogenise(live.tree, live.work, live.tag, 10, 10)
         n_paused += state[PAUSED_NODE] != NULL
         if live.n_moves % 50 == 0:
             pieces.validate()
@@ -228,9 +237,9 @@ def test_reading_while_a_check_has_paused(linkage):
     """With all dissimilarities equal every tree is homogeneous, whatever a paused check has come to."""
     h = Hierarchy.random(np.ones((150, 150)) - np.eye(150), linkage, "precomputed")
     n_paused = 0
-    while h._live.n_pending:
-        h._live.homogenise(16)
-        n_paused += h._live.tree.pairs.state[PAUSED_NODE] != NULL
+    while h.state.live.n_pending:
+        h.state.live.homogenise(16)
+        n_paused += h.state.live.tree.pairs.state[PAUSED_NODE] != NULL
         assert h.is_homogeneous()
         assert h.copy().is_homogeneous()
     assert n_paused > 0 or linkage in ("single", "average")
@@ -252,7 +261,7 @@ def test_centers_are_members(rng):
 def test_the_guard_counts_anew_for_another_linkage(rng):
     h = Hierarchy()
     h.insert(rng.normal(size=(8, 1)))
-    h._live.work.state[[MOVES, MOVES_BEFORE]] = 10**9
+    h.state.live.work.state[[MOVES, MOVES_BEFORE]] = 10**9
     report = h.set_linkage("complete")
     assert report.homogeneous
     assert report.stopped_by == "homogeneous"
@@ -261,10 +270,10 @@ def test_the_guard_counts_anew_for_another_linkage(rng):
 def test_an_edit_while_a_check_has_paused(rng):
     x = rng.normal(size=(60, 2))
     h = Hierarchy.random(x, "average", seed=1)
-    state = h._live.tree.pairs.state
+    state = h.state.live.tree.pairs.state
     while state[PAUSED_NODE] == NULL:
         state[PAUSE_AT] = state[LOOKED_AT] + 1
-        kernels.homogenise.homogenise(h._live.tree, h._live.work, h._live.tag, 10, 10)
+        kernels.shared.homogenise.homogenise(h.state.live.tree, h.state.live.work, h.state.live.tag, 10, 10)
     h.copy().insert(x[:1])
     h.remove([0, 1])
     assert_valid_and_homogeneous(h)

@@ -12,7 +12,7 @@ from scipy.spatial.distance import squareform
 import evertree
 import naive
 from evertree import agglomerate
-from evertree.kernels.recurrence import coefficients, linkage_of_union
+from evertree.kernels.shared.recurrence import coefficients, linkage_of_union
 from evertree.quality import total_linkage, tree_value
 from helpers import ONE_OF_EACH, SCHEMES, Hierarchy, definition, dissimilarities, hierarchy_of, nested, params_of
 

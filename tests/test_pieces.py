@@ -10,12 +10,12 @@ import pytest
 import evertree as et
 import helpers
 import naive
-from evertree.columns import NULL
 from evertree.distributed import routing
 from evertree.distributed.pieces import Piece, deflate, inflate, join, side_by_side, split
 from evertree.distributed.runner import InProcess
-from evertree.scheme import Scheme
+from evertree.kernels.columns import NULL
 from evertree.tree import Aim, invariants
+from evertree.tree.scheme import Scheme
 
 AIM = Aim("stable", 4)
 DATA = {name: x for name, x in helpers.hard_data().items() if len(x)}
@@ -28,7 +28,7 @@ def live_of(x: np.ndarray, linkage: str = "ward", metric: str = "euclidean", wei
     h = et.Hierarchy(linkage, metric, metric_params=helpers.params_of(metric, x.shape[1]))
     h.insert(x, sample_weight=weights)
     h.refine()
-    return h._live
+    return h.state.live
 
 
 def clusters(piece: Piece) -> set[frozenset[int]]:
@@ -99,7 +99,7 @@ def test_join_is_the_inverse_of_split(name, seed):
     wanted = np.zeros(piece.n_nodes, np.bool_)
     wanted[rng.choice(piece.n_nodes, min(seed * 2, piece.n_nodes), replace=False)] = True
     is_open = np.zeros(len(piece.children), np.bool_)
-    et.kernels.borders.open_paths(piece.children, piece.n_leaves, wanted, is_open)
+    et.kernels.shared.cross_partition.open_paths(piece.children, piece.n_leaves, wanted, is_open)
     crown = split(piece, twin, is_open, 1000)
     assert set(np.flatnonzero(wanted) + 1000) - set(crown.ids) <= set(np.flatnonzero(is_open) + piece.n_leaves + 1000)
     first, stop = piece.stretches()

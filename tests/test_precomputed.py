@@ -88,7 +88,7 @@ def test_storage_has_the_type_that_was_given(rng, dtype):
     h = Hierarchy("average", "precomputed")
     h.insert(d[:10, :10])
     h.insert(d[10:, :].astype(np.float64))
-    assert h._live.tree.pairs.x.dtype == h.points().dtype == dtype
+    assert h.state.live.tree.pairs.x.dtype == h.points().dtype == dtype
     np.testing.assert_array_equal(h.points(), d)
     assert_valid_and_homogeneous(h)
 
@@ -105,14 +105,14 @@ def test_rows_of_deleted_points_are_used_again(rng):
     d = matrix(rng, 200)
     h = Hierarchy("single", "precomputed")
     h.insert(d[:40, :40])
-    size = h._live.tree.pairs.x.size
+    size = h.state.live.tree.pairs.x.size
     for first in range(40, 200, 10):
         live = h.keys()[10:]
         h.remove(h.keys()[:10])
         keys = list(range(first, first + 10))
         h.insert(d[np.ix_(keys, live + keys)], keys=keys)
         assert_valid_and_homogeneous(h)
-    assert h._live.tree.pairs.x.size == size
+    assert h.state.live.tree.pairs.x.size == size
     np.testing.assert_array_equal(h.points(), d[np.ix_(h.keys(), h.keys())])
 
 

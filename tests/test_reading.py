@@ -197,7 +197,9 @@ def test_pickle_and_deepcopy(rng):
         h.remove([3])
         for twin in (pickle.loads(pickle.dumps(h)), copy.deepcopy(h), copy.copy(h)):
             np.testing.assert_array_equal(twin.linkage_matrix(), h.linkage_matrix())
-            assert twin._live.tree.size.strides == h._live.tree.size.strides  # or kernels would be compiled anew
+            assert (
+                twin.state.live.tree.size.strides == h.state.live.tree.size.strides
+            )  # or kernels would be compiled anew
             twin.insert([[1.0, 2.0]])
             twin.validate()
             assert (len(twin), len(h)) == (20, 19)

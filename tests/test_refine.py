@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import naive
-from evertree import Report, refinement
-from evertree.columns import QUOTA
+from evertree import Report
 from evertree.errors import ParameterError
+from evertree.kernels.columns import QUOTA
+from evertree.tree import refine
 from helpers import (
     SCHEMES,
     Hierarchy,
@@ -115,8 +116,8 @@ def test_scans_share_nothing_with_the_worklist(rng):
     h = Hierarchy.random(rng.normal(size=(50, 2)))
     violations = h.violations()
     assert violations.size
-    h._live.work.state[:] = 0
-    h._live.work.mark[:] = 0
+    h.state.live.work.state[:] = 0
+    h.state.live.work.mark[:] = 0
     np.testing.assert_array_equal(h.violations(), violations)
     assert not h.is_homogeneous()
 
@@ -159,7 +160,7 @@ def test_report_says_what_was_done(rng):
 def test_seconds_are_kept_and_progress_is_shown(rng, monkeypatch):
     """On a clock that goes 10 ms further with every look; how exact a real one is kept, ``make bench`` measures."""
     ticks = itertools.count()
-    monkeypatch.setattr(refinement.time, "perf_counter", lambda: next(ticks) / 100)
+    monkeypatch.setattr(refine.time, "perf_counter", lambda: next(ticks) / 100)
     h = Hierarchy.random(rng.normal(size=(2000, 2)))
     reports = []
     report = h.refine(seconds=0.5, progress=reports.append)
@@ -187,11 +188,11 @@ def test_small_trees(n):
 
 
 def test_ctrl_c_leaves_a_valid_tree_that_can_be_refined_on(rng, monkeypatch):
-    monkeypatch.setattr(refinement, "_PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr(refine, "_PROGRESS_EVERY", 0.0)
     h = Hierarchy.random(rng.normal(size=(500, 4)))
     with pytest.raises(KeyboardInterrupt):
         h.refine(progress=lambda report: signal.raise_signal(signal.SIGINT))
-    assert h._live.n_pending > 0
+    assert h.state.live.n_pending > 0
     assert h.n_moves > 0
     h.validate()
     h.refine()
@@ -212,7 +213,7 @@ def test_an_error_in_a_progress_callback_leaves_a_valid_tree(rng):
 def test_the_guard_ends_what_would_not_end(rng):
     """With a quota of a few moves the tolerance widens until nothing is worth a move, and the report says so."""
     h = Hierarchy.random(rng.normal(size=(300, 2)))
-    h._live.work.state[QUOTA] = 3
+    h.state.live.work.state[QUOTA] = 3
     report = h.refine()
     assert report.stopped_by == "guard"
     assert not report.homogeneous
@@ -221,7 +222,7 @@ def test_the_guard_ends_what_would_not_end(rng):
     assert not h.is_homogeneous()
     again = h.refine()  # it tries again, and the guard acts again
     assert (again.stopped_by, again.homogeneous) == ("guard", False)
-    h._live.work.state[QUOTA] = 10**9
+    h.state.live.work.state[QUOTA] = 10**9
     assert h.refine().stopped_by == "homogeneous"
     assert_valid_and_homogeneous(h)
 
@@ -260,5 +261,5 @@ def test_moves_per_point_from_a_random_tree(rng):
 def test_the_guard_does_not_act_by_itself(name):
     h = Hierarchy()
     h.insert(hard_data()[name])
-    assert h._live.n_guarded == 0
-    assert h.copy()._live.n_guarded == 0
+    assert h.state.live.n_guarded == 0
+    assert h.copy().state.live.n_guarded == 0

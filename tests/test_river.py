@@ -23,7 +23,7 @@ except ModuleNotFoundError:
 
 import evertree as et
 from evertree.errors import DimensionError, MissingExtraError, NotFiniteError, NotNumericError, ParameterError
-from evertree.streaming import _BLIND_TO_ZEROS
+from evertree.integrations.river import _BLIND_TO_ZEROS
 
 MODELS = [et.RiverClustering, et.RiverAnomalies]
 
@@ -364,6 +364,6 @@ def test_anomalies_in_a_pipeline():
 
 def test_without_river(monkeypatch):
     monkeypatch.setitem(sys.modules, "river", None)
-    monkeypatch.delitem(sys.modules, "evertree.streaming")
+    monkeypatch.delitem(sys.modules, "evertree.integrations.river")
     with pytest.raises(MissingExtraError, match=r"pip install 'evertree\[river\]'"):
         _ = et.RiverClustering

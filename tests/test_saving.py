@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import evertree as et
-from evertree import Hierarchy, file_format
+from evertree import Hierarchy
 from evertree.errors import CorruptFileError, FileFormatError, InvalidKeyError, NewerFormatError
+from evertree.io import archive
 from helpers import SCHEMES, assert_valid_and_homogeneous, fingerprint, new
 
 
@@ -123,7 +124,7 @@ def test_newer_formats_are_refused(rng, path):
     h = Hierarchy()
     h.insert(rng.normal(size=(5, 2)))
     h.save(path)
-    rewritten(path, version=file_format.FORMAT_VERSION + 1)
+    rewritten(path, version=archive.FORMAT_VERSION + 1)
     with pytest.raises(NewerFormatError, match="has format version 5, and this evertree reads up to 4: upgrade"):
         et.load(path)
 
@@ -228,7 +229,7 @@ def test_a_tree_that_is_none_is_refused(rng, path):
     """Arrays with right checksums that do not make a tree."""
     h = Hierarchy()
     h.insert(rng.normal(size=(10, 2)))
-    h._live.tree.parent[h.leaf(0)] = h.root
+    h.state.live.tree.parent[h.leaf(0)] = h.root
     h.save(path)
     with pytest.raises(CorruptFileError, match="is damaged"):
         et.load(path)

@@ -12,9 +12,9 @@ from scipy.cluster.hierarchy import linkage as scipy_linkage
 import naive
 import naive_stable
 from evertree import Hierarchy, agglomerate, load
-from evertree.columns import GOAL, GRAFTS_BEFORE, ORDERED_AT, STABLE_FROM_BELOW
 from evertree.errors import ParameterError, UnstableError
-from evertree.tree import by_means
+from evertree.kernels.columns import GOAL, GRAFTS_BEFORE, ORDERED_AT, STABLE_FROM_BELOW
+from evertree.tree import statistics
 from helpers import ONE_OF_EACH, SCHEMES, definition, hard_data, hierarchy_of, nested, params_of, weights
 
 
@@ -120,9 +120,9 @@ def test_every_tree_of_five_points(rng, linkage, metric):
         for number, tree in enumerate(naive.all_trees(list(range(5)))):
             h = hierarchy_of(tree, x, linkage, metric, sample_weight=weight, goal="stable", search_width=None)
             if number % 2:
-                h._live.work.state[GOAL] = STABLE_FROM_BELOW
-                while h._live.n_pending or h._live.n_due:
-                    h._live.stabilise()
+                h.state.live.work.state[GOAL] = STABLE_FROM_BELOW
+                while h.state.live.n_pending or h.state.live.n_due:
+                    h.state.live.stabilise()
             else:
                 assert h.refine().stable
             assert naive.canonical(nested(h)) in naive_stable.batch_trees(definition(h), 5)
@@ -141,7 +141,7 @@ def test_blocked_nodes_by_definition(rng, linkage, metric):
         pairs = naive_stable.blocking_pairs(tree, zeta)
         expected = {naive.members(t) for a, q, _ in pairs for t in (a, q)}
         nodes = h.nodes()
-        found = {frozenset(h.members(u)) for u in nodes[h._live.blocked(nodes)].tolist()}
+        found = {frozenset(h.members(u)) for u in nodes[h.state.live.blocked(nodes)].tolist()}
         assert found == expected
         assert h.is_stable() == (not pairs)
         assert h.instability(sample=None).fraction == len(expected) / (len(nodes) - 1)
@@ -162,7 +162,7 @@ def test_sorted_heights_decrease_with_every_graft(rng, linkage, metric):
                 break
             if report.grafts and before is not None:
                 n_grafts += 1
-                after = np.sort(h._live.scheme.height(h._live.linkage_values(h.nodes()[h.nodes() % 2 == 1])))
+                after = np.sort(h.state.live.scheme.height(h.state.live.linkage_values(h.nodes()[h.nodes() % 2 == 1])))
                 changed = np.flatnonzero(np.abs(after - before) > 1e-9 * before)
                 assert after[changed[0]] < before[changed[0]]
     assert n_grafts or linkage == "single"
@@ -287,8 +287,8 @@ def test_nodes_are_numbered_anew_and_nobody_sees_it(rng, monkeypatch, keys):
     x = rng.normal(size=(600, 3))
     plain = Hierarchy("average", "cosine")
     plain.insert(x, keys=keys)
-    monkeypatch.setattr(by_means, "FEWEST_TO_REORDER", 50)
-    monkeypatch.setattr("evertree.tree.crowd._PART", 64)
+    monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 50)
+    monkeypatch.setattr("evertree.tree.parallel.insert._PART", 64)
     h = Hierarchy("average", "cosine")
     h.insert(x, keys=keys)
     h.validate()
@@ -303,7 +303,7 @@ def test_nodes_are_numbered_anew_and_nobody_sees_it(rng, monkeypatch, keys):
     h.refine()
     h.validate()
     np.testing.assert_array_equal(h.points()[:100], x[:100])
-    near = h._live.tree.parent[h._live.leaves()]
+    near = h.state.live.tree.parent[h.state.live.leaves()]
     assert np.median(np.abs(np.diff(near))) < 20  # neighbours in the tree are neighbours in memory
 
 
@@ -312,11 +312,11 @@ def test_nodes_of_a_small_tree_are_numbered_anew(rng, monkeypatch, named):
     x, keys = rng.normal(size=(48, 3)), [f"k{i}" for i in range(48)] if named else None
     plain = Hierarchy("average", "cosine")
     plain.insert(x, keys=keys)
-    monkeypatch.setattr(by_means, "FEWEST_TO_REORDER", 8)
-    monkeypatch.setattr("evertree.tree.crowd._PART", 8)
+    monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 8)
+    monkeypatch.setattr("evertree.tree.parallel.insert._PART", 8)
     h = Hierarchy("average", "cosine")
     h.insert(x, keys=keys)
-    assert h._live.work.state[ORDERED_AT] > 0
+    assert h.state.live.work.state[ORDERED_AT] > 0
     h.validate()
     np.testing.assert_array_equal(h.linkage_matrix(), plain.linkage_matrix())
     np.testing.assert_array_equal(h.points(), x)
@@ -335,8 +335,8 @@ def test_lists_of_neighbours_follow_edits(rng):
     h.remove(h.keys()[:100])
     h.insert(rng.normal(size=(100, 3)))
     h.refine()
-    live, points = h._live, h.points()
-    leaves = h._keys.leaves()
+    live, points = h.state.live, h.points()
+    leaves = h.state.keys.leaves()
     place = {int(leaf): i for i, leaf in enumerate(leaves)}
     hits = 0
     for i, leaf in enumerate(leaves.tolist()):
@@ -425,7 +425,7 @@ def test_the_guard(rng):
     x = rng.normal(size=(200, 3))
     h = Hierarchy(search_width=None)
     h.insert(x)
-    h._live.work.state[GRAFTS_BEFORE] = -(10**7)
+    h.state.live.work.state[GRAFTS_BEFORE] = -(10**7)
     report = h.refine()
     assert report.stopped_by == "guard"
     assert not report.stable
@@ -435,7 +435,7 @@ def test_the_guard(rng):
     h.certify()
     h = Hierarchy(search_width=None)
     h.insert(x)
-    h._live.work.state[GRAFTS_BEFORE] = -30 * 200 - 1000  # one quota is used up: the order changes, nothing else
+    h.state.live.work.state[GRAFTS_BEFORE] = -30 * 200 - 1000  # one quota is used up: the order changes, nothing else
     assert h.refine().stable
     h.certify()
 
@@ -443,20 +443,20 @@ def test_the_guard(rng):
 @pytest.mark.slow
 def test_ctrl_c_while_nodes_are_numbered_anew(rng, monkeypatch):
     """It is delivered when keys and leaves agree again."""
-    monkeypatch.setattr(by_means, "FEWEST_TO_REORDER", 50)
+    monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 50)
     h = Hierarchy()
     h.insert(rng.normal(size=(300, 3)), keys=[f"k{i}" for i in range(300)])
-    h._live.work.state[ORDERED_AT] = 0
-    permute = type(h._live)._permute
+    h.state.live.work.state[ORDERED_AT] = 0
+    permute = type(h.state.live)._permute
 
     def interrupted(*args):
         signal.raise_signal(signal.SIGINT)
         permute(*args)
 
-    monkeypatch.setattr(type(h._live), "_permute", interrupted)
+    monkeypatch.setattr(type(h.state.live), "_permute", interrupted)
     with pytest.raises(KeyboardInterrupt):
         h.refine()
-    monkeypatch.setattr(type(h._live), "_permute", permute)
+    monkeypatch.setattr(type(h.state.live), "_permute", permute)
     h.validate()
     assert h.refine().stable
 
@@ -493,11 +493,11 @@ def test_bad_options(rng):
 @pytest.mark.parametrize("fewest", [30_000, 50])
 def test_a_refined_tree_is_the_same_for_the_same_input(rng, monkeypatch, fewest):
     """Also if nodes are numbered anew on the way, which must not depend on the clock."""
-    monkeypatch.setattr(by_means, "FEWEST_TO_REORDER", fewest)
+    monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", fewest)
     x = rng.normal(size=(500, 4))
     trees = []
     for seconds in (0.005, 0.005, 0.0005):
-        monkeypatch.setattr("evertree.refinement._SLICE", seconds)
+        monkeypatch.setattr("evertree.tree.refine._SLICE", seconds)
         h = Hierarchy.random(x)
         h.refine()
         trees.append((h.linkage_matrix().tolist(), h.n_moves, h.n_grafts))

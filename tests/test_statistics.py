@@ -20,7 +20,7 @@ def test_statistics_of_a_union_are_those_of_its_points(rng, dtype):
     x = rng.normal(size=(60, 5)).astype(dtype)
     w = rng.uniform(0.1, 5, size=60)
     h = hierarchy_of(naive.random_tree(rng, 60), x, sample_weight=w)
-    tree = h._live.tree
+    tree = h.state.live.tree
     assert tree.mean.dtype == dtype
     for u in h.nodes().tolist():
         below = members_of(h, u)
@@ -38,8 +38,8 @@ def test_mean_of_duplicates_is_exact(rng):
     x = np.repeat([[0.1, 1 / 3]], 50, axis=0)
     h = hierarchy_of(naive.random_tree(rng, 50), x)
     nodes = h.nodes()
-    assert np.all(h._live.tree.mean[nodes] == x[0])
-    assert np.all(h._live.tree.variance[nodes] == 0)
+    assert np.all(h.state.live.tree.mean[nodes] == x[0])
+    assert np.all(h.state.live.tree.variance[nodes] == 0)
 
 
 @pytest.mark.parametrize("name", hard_data())
@@ -52,6 +52,6 @@ def test_validator_accepts_statistics_of_hard_data(rng, name):
 @pytest.mark.parametrize("column", ["size", "variance", "mean", "birth"])
 def test_validator_sees_a_wrong_statistic(rng, column):
     h = hierarchy_of(naive.random_tree(rng, 20), rng.normal(size=(20, 2)))
-    getattr(h._live.tree, column)[h.root] += 1
+    getattr(h.state.live.tree, column)[h.root] += 1
     with pytest.raises(AssertionError, match=f"{column} of node {h.root}"):
         h.validate()

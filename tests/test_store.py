@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import evertree as et
+from evertree.durable import durable_hierarchy, sqlite_file
 from evertree.errors import (
     ClosedError,
     FileFormatError,
@@ -20,7 +21,7 @@ from evertree.errors import (
     ParameterError,
     StoreError,
 )
-from evertree.store import database, durable
+from evertree.tree import base
 from helpers import SCHEMES, params_of
 from store_edits import make_edit, same
 
@@ -147,7 +148,7 @@ def test_a_change_of_linkage_that_cannot_be_written_does_not_happen(rng, path, m
             raise StoreError("the disk is full")
 
         with monkeypatch.context() as patch:
-            patch.setattr(database.Database, "write_snapshot", full)
+            patch.setattr(sqlite_file.Database, "write_snapshot", full)
             with pytest.raises(StoreError, match="full"):
                 h.set_linkage("average")
         assert same(h, before)
@@ -157,8 +158,8 @@ def test_a_change_of_linkage_that_cannot_be_written_does_not_happen(rng, path, m
 
 
 def test_snapshots_come_by_themselves(rng, path, monkeypatch):
-    monkeypatch.setattr(durable, "_SOONEST", 0.0)
-    monkeypatch.setattr(durable, "_WORTH", 0.0)
+    monkeypatch.setattr(durable_hierarchy, "_SOONEST", 0.0)
+    monkeypatch.setattr(durable_hierarchy, "_WORTH", 0.0)
     h = et.open(path)
     for _ in range(5):
         h.insert(rng.normal(size=(3, 2)))
@@ -168,15 +169,15 @@ def test_snapshots_come_by_themselves(rng, path, monkeypatch):
 
 
 def test_a_snapshot_that_fails_is_a_warning(rng, path, monkeypatch):
-    monkeypatch.setattr(durable, "_SOONEST", 0.0)
-    monkeypatch.setattr(durable, "_WORTH", 0.0)
+    monkeypatch.setattr(durable_hierarchy, "_SOONEST", 0.0)
+    monkeypatch.setattr(durable_hierarchy, "_WORTH", 0.0)
     h = et.open(path)
 
     def full(*_):
         raise StoreError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(database.Database, "write_snapshot", full)
+        patch.setattr(sqlite_file.Database, "write_snapshot", full)
         with pytest.warns(UserWarning, match="all edits are safe: the disk is full"):
             h.insert(rng.normal(size=(3, 2)))
     assert same(et.open(path, read_only=True), h)
@@ -184,7 +185,7 @@ def test_a_snapshot_that_fails_is_a_warning(rng, path, monkeypatch):
 
 
 def test_refinement_is_kept_from_time_to_time(rng, path, monkeypatch):
-    monkeypatch.setattr(durable, "_PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr(durable_hierarchy, "_PROGRESS_EVERY", 0.0)
     x = rng.normal(size=(400, 3))
     h = et.open(path, start=et.Hierarchy.random(x, seed=1))
     seen = []
@@ -196,7 +197,7 @@ def test_refinement_is_kept_from_time_to_time(rng, path, monkeypatch):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("evertree.refinement._PROGRESS_EVERY", 0.0)
+        patch.setattr("evertree.tree.refine._PROGRESS_EVERY", 0.0)
         with pytest.raises(KeyboardInterrupt):
             h.refine(progress=look)
     assert seen == sorted(seen)
@@ -219,7 +220,7 @@ def test_refinement_within_a_budget_is_in_the_file(rng, path, budget):
 
 
 def test_edits_in_a_progress_callback_keep_their_place(rng, path, monkeypatch):
-    monkeypatch.setattr("evertree.refinement._PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr("evertree.tree.refine._PROGRESS_EVERY", 0.0)
     x = rng.normal(size=(300, 3))
     h = et.open(path, start=et.Hierarchy.random(x, seed=1))
     calls = []
@@ -270,11 +271,11 @@ def test_it_is_made_by_open_alone():
 @pytest.mark.slow
 def test_ctrl_c_in_a_large_batch_takes_it_back(rng, path, monkeypatch):
     monkeypatch.setattr("evertree.hierarchy.workings.UNDOABLE", 100)
-    monkeypatch.setattr("evertree.tree.crowd._PART", 50)
+    monkeypatch.setattr("evertree.tree.parallel.insert._PART", 50)
     h = et.open(path)
     h.insert(rng.normal(size=(50, 2)))
     before = h.copy()
-    live = type(h._live)
+    live = type(h.state.live)
     insert = live.insert
 
     def interrupted(tree, leaves):
@@ -282,7 +283,7 @@ def test_ctrl_c_in_a_large_batch_takes_it_back(rng, path, monkeypatch):
         signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(live, "insert", interrupted)
+        patch.setattr(base, "insert", interrupted)
         with pytest.raises(KeyboardInterrupt):
             h.insert(rng.normal(size=(400, 2)))
     assert same(h, before)
@@ -293,7 +294,7 @@ def test_ctrl_c_in_a_large_batch_takes_it_back(rng, path, monkeypatch):
 
 
 def test_records_of_any_size(rng, path, monkeypatch):
-    monkeypatch.setattr(database, "_PART", 1000)
+    monkeypatch.setattr(sqlite_file, "_PART", 1000)
     expected = et.Hierarchy()
     with et.open(path) as h:
         for tree, x in ((h, np.random.default_rng(1)), (expected, np.random.default_rng(1))):
@@ -336,7 +337,7 @@ def test_other_names_of_a_metric(path):
 
 @pytest.mark.slow
 def test_a_change_of_linkage_in_a_progress_callback(rng, path, monkeypatch):
-    monkeypatch.setattr("evertree.refinement._PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr("evertree.tree.refine._PROGRESS_EVERY", 0.0)
     h = et.open(path, start=et.Hierarchy.random(rng.normal(size=(300, 3)), "average", seed=1))
     calls = []
 
@@ -371,17 +372,17 @@ def test_a_metric_may_not_edit(rng, path):
 
 
 def test_ctrl_c_while_progress_is_written(rng, path, monkeypatch):
-    monkeypatch.setattr(durable, "_PROGRESS_EVERY", 0.0)
-    monkeypatch.setattr("evertree.refinement._PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr(durable_hierarchy, "_PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr("evertree.tree.refine._PROGRESS_EVERY", 0.0)
     h = et.open(path, start=et.Hierarchy.random(rng.normal(size=(400, 3)), seed=1))
-    append = database.Database.append
+    append = sqlite_file.Database.append
 
     def interrupted(self, kind, payload):
         append(self, kind, payload)
-        monkeypatch.setattr(database.Database, "append", append)
+        monkeypatch.setattr(sqlite_file.Database, "append", append)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(database.Database, "append", interrupted)
+    monkeypatch.setattr(sqlite_file.Database, "append", interrupted)
     with pytest.raises(KeyboardInterrupt):
         h.refine()
     assert h.n_moves == et.open(path, read_only=True).n_moves > 0
@@ -478,7 +479,7 @@ def test_files_of_others_are_refused_and_kept(tmp_path):
 def test_newer_versions_are_refused(path):
     et.open(path).close()
     connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA user_version = {database.STORE_VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {sqlite_file.STORE_VERSION + 1}")
     connection.close()
     with pytest.raises(NewerFormatError, match="upgrade"):
         et.open(path)
@@ -487,8 +488,8 @@ def test_newer_versions_are_refused(path):
 @pytest.mark.parametrize(
     ("version", "kind"),
     [
-        *((version, kind) for version in range(1, database.STORE_VERSION + 1) for kind in ("ward", "words")),
-        *((version, "window") for version in range(2, database.STORE_VERSION + 1)),
+        *((version, kind) for version in range(1, sqlite_file.STORE_VERSION + 1) for kind in ("ward", "words")),
+        *((version, "window") for version in range(2, sqlite_file.STORE_VERSION + 1)),
     ],
 )
 def test_files_of_every_version_are_opened_and_go_on(tmp_path, version, kind):
@@ -505,7 +506,9 @@ def test_files_of_every_version_are_opened_and_go_on(tmp_path, version, kind):
         assert h.window == expected.window
     with et.open(place) as h:
         assert len(h) == len(expected) - 1
-    assert database.store_version(place) == database.STORE_VERSION  # an older evertree must not write to it any more
+    assert (
+        sqlite_file.store_version(place) == sqlite_file.STORE_VERSION
+    )  # an older evertree must not write to it any more
 
 
 def _edits_of_the_file(h, kind):

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import evertree as et
-from evertree import file_format, saving
+from evertree.durable import durable_hierarchy, records
 from evertree.errors import CorruptFileError, EvertreeError, StoreError
-from evertree.store import durable, records
+from evertree.io import archive, snapshot
 from store_edits import make_edit, same
 
 TESTS = Path(__file__).parent
@@ -115,7 +115,7 @@ def test_files_that_cannot_grow(tmp_path, limit):
 
 
 def test_a_full_database(rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(durable, "_SOONEST", np.inf)  # a snapshot would fit where an earlier one is
+    monkeypatch.setattr(durable_hierarchy, "_SOONEST", np.inf)  # a snapshot would fit where an earlier one is
     with et.open(tmp_path / "tree.db") as h:
         h.insert(rng.normal(size=(10, 3)))
         before = h.copy()
@@ -133,8 +133,8 @@ def test_a_full_database(rng, tmp_path, monkeypatch):
 @pytest.fixture
 def sound(tmp_path, monkeypatch):
     """A file with a snapshot and edits after it, and what it holds."""
-    monkeypatch.setattr(durable, "_SOONEST", np.inf)
-    monkeypatch.setattr(durable, "_SOONEST_CLOSING", np.inf)
+    monkeypatch.setattr(durable_hierarchy, "_SOONEST", np.inf)
+    monkeypatch.setattr(durable_hierarchy, "_SOONEST_CLOSING", np.inf)
     path = tmp_path / "tree.db"
     h = et.open(path)
     for number in range(30):
@@ -237,10 +237,10 @@ def test_forged_numbers_of_nodes_are_refused(tmp_path, rng, linkage, name, place
     """With checksums that are right."""
     h = et.Hierarchy(linkage)
     h.insert(rng.normal(size=(30, 3)))
-    header, arrays = saving.contents(h._live, h._keys, h._options)
+    header, arrays = snapshot.contents(h.state.live, h.state.keys, h._options)
     forged = arrays[name].copy()
     forged.reshape(-1)[place] = value
-    file_format.write(tmp_path / "forged", header, arrays | {name: forged})
+    archive.write(tmp_path / "forged", header, arrays | {name: forged})
     with pytest.raises(CorruptFileError):
         et.load(tmp_path / "forged")
 
@@ -258,8 +258,8 @@ def test_forged_numbers_of_nodes_are_refused(tmp_path, rng, linkage, name, place
 def test_forged_headers_are_refused(tmp_path, rng, change):
     h = et.Hierarchy()
     h.insert(rng.normal(size=(30, 3)))
-    header, arrays = saving.contents(h._live, h._keys, h._options)
-    file_format.write(tmp_path / "forged", header | change, arrays)
+    header, arrays = snapshot.contents(h.state.live, h.state.keys, h._options)
+    archive.write(tmp_path / "forged", header | change, arrays)
     with pytest.raises(CorruptFileError):
         et.load(tmp_path / "forged")
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from evertree.tree.threads import Threads
+from evertree.tree.parallel.threads import Threads
 
 
 def test_an_error_in_a_thread_is_raised():

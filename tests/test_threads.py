@@ -12,21 +12,22 @@ import numpy as np
 import pytest
 
 import evertree as et
-from evertree import kernels, refinement
-from evertree.columns import DUE, GUARDED, QUEUED
+from evertree import kernels
 from evertree.errors import ParameterError
-from evertree.tree import crowd, rounds, treelets
+from evertree.kernels.columns import DUE, GUARDED, QUEUED
+from evertree.tree import refine
+from evertree.tree.parallel import insert, rounds, treelets
 from helpers import WITH_STATISTICS, fingerprint, hard_data, params_of
 
 
 @pytest.fixture(autouse=True)
 def small_is_large(monkeypatch):
     """Threads work on trees of some hundred points."""
-    monkeypatch.setattr(refinement, "FEWEST_POINTS", 30)
-    monkeypatch.setattr(crowd, "FEWEST_POINTS", 40)
-    monkeypatch.setattr(crowd, "_SHARE", 1 / 8)
-    monkeypatch.setattr(crowd, "_FINE_SHARE", 1 / 20)
-    monkeypatch.setattr(crowd, "_PART", 16)
+    monkeypatch.setattr(refine, "FEWEST_POINTS", 30)
+    monkeypatch.setattr(insert, "FEWEST_POINTS", 40)
+    monkeypatch.setattr(insert, "_SHARE", 1 / 8)
+    monkeypatch.setattr(insert, "_FINE_SHARE", 1 / 20)
+    monkeypatch.setattr(insert, "_PART", 16)
     monkeypatch.setattr(treelets, "FEWEST_IN_PIECE", 2)
     monkeypatch.setattr(rounds, "_SMALLEST", 12)
     monkeypatch.setattr(rounds, "_FEWEST_PER_ROUND", 7)
@@ -46,7 +47,7 @@ def data() -> dict[str, np.ndarray]:
 
 def tree_of(h: et.Hierarchy) -> list:
     """The tree of `h`, to the last bit and to the numbers of its nodes, and what searches know."""
-    live, nodes = h._live, h._live.nodes()
+    live, nodes = h.state.live, h.state.live.nodes()
     columns = [
         getattr(live.tree, name)[nodes].tolist() for name in ("left", "right", "size", "mean", "height", "radius")
     ]
@@ -144,7 +145,7 @@ def test_threads_with_the_compiler_off_too(linkage):
 
 def test_pieces_are_disjoint_subtrees_and_what_is_above_them():
     h = et.Hierarchy.random(blobs(200), seed=3)
-    live = h._live
+    live = h.state.live
     for most in (1, 5, 30, 200):
         pieces = treelets.cut(live, most, 1)
         seen = []
@@ -164,7 +165,7 @@ def test_pieces_are_disjoint_subtrees_and_what_is_above_them():
 
 
 def test_small_subtrees_are_in_no_piece():
-    live = et.Hierarchy.random(blobs(200), seed=3)._live
+    live = et.Hierarchy.random(blobs(200), seed=3).state.live
     pieces = treelets.cut(live, 20, 5)
     assert pieces.n_leaves.size > 0
     assert pieces.n_leaves.min() >= 5
@@ -178,7 +179,7 @@ def test_a_treelet_that_is_put_back_as_it_was_changes_nothing(linkage):
     h = et.Hierarchy(linkage, "sqeuclidean")
     h.insert(blobs(200))
     h.refine()
-    live = h._live
+    live = h.state.live
     before = [
         getattr(live.tree, name).copy() for name in ("parent", "left", "right", "size", "mean", "height", "birth")
     ]
@@ -201,7 +202,7 @@ def test_a_treelet_that_is_put_back_as_it_was_changes_nothing(linkage):
 def test_treelets_one_after_the_other_make_any_tree_homogeneous(linkage, most):
     """Cuts alternate; nothing but treelets is refined, and at the end a full scan finds nothing."""
     h = et.Hierarchy.random(blobs(200), linkage, "sqeuclidean", goal="homogeneous", seed=1)
-    live = h._live
+    live = h.state.live
     place = np.empty(live.tree.parent.size, np.int32)
     n_rounds = 0
     while live.n_pending:
@@ -297,7 +298,7 @@ def test_a_tree_is_searched_in_pieces_once_however_short_the_calls_are(monkeypat
 
 @pytest.mark.slow
 def test_progress_may_read_and_copy_but_not_edit(monkeypatch):
-    monkeypatch.setattr(refinement, "_PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr(refine, "_PROGRESS_EVERY", 0.0)
     h = et.Hierarchy.random(blobs(600), n_jobs=2)
     n_calls = {"in pieces": 0, "in rounds": 0}
 
@@ -326,10 +327,10 @@ def test_progress_may_read_and_copy_but_not_edit(monkeypatch):
 
 @pytest.mark.slow
 def test_an_error_of_progress_leaves_a_valid_tree(monkeypatch):
-    monkeypatch.setattr(refinement, "_PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr(refine, "_PROGRESS_EVERY", 0.0)
     h = et.Hierarchy.random(blobs(600), n_jobs=2)
 
-    refine, n_stopped = treelets.Treelet.refine, []
+    refine_treelet, n_stopped = treelets.Treelet.refine, []
 
     def slow(self, to_stable, should_stop):
         for _ in range(1000):
@@ -337,7 +338,7 @@ def test_an_error_of_progress_leaves_a_valid_tree(monkeypatch):
                 n_stopped.append(1)
                 break
             time.sleep(0.01)
-        refine(self, to_stable, should_stop)
+        refine_treelet(self, to_stable, should_stop)
 
     def fail(_):
         raise RuntimeError("mine")
@@ -361,12 +362,12 @@ def ctrl_c_in(seconds: float) -> threading.Timer:
 @pytest.mark.slow
 def test_ctrl_c_during_a_refinement_leaves_a_valid_tree(monkeypatch):
     h = et.Hierarchy.random(blobs(600), n_jobs=2)
-    refine = treelets.Treelet.refine
+    refine_treelet = treelets.Treelet.refine
 
     def slow(self, to_stable, should_stop):
         while not should_stop():
             time.sleep(0.01)
-        refine(self, to_stable, should_stop)
+        refine_treelet(self, to_stable, should_stop)
 
     monkeypatch.setattr(treelets.Treelet, "refine", slow)
     timer = ctrl_c_in(0.3)
@@ -453,7 +454,7 @@ def test_nodes_that_were_given_back_are_not_due():
     h = et.Hierarchy(n_jobs=2)
     h.insert(x)
     h.remove(range(10, 30))
-    live = h._live
+    live = h.state.live
     treelets.settle(live)
     assert live.n_due == np.count_nonzero(live.work.due[: live.n_used]) > 0
     assert h.refine(seconds=60).stable
@@ -466,11 +467,11 @@ def test_a_partner_that_is_not_to_be_had_is_not_searched_for_again(linkage):
     h = et.Hierarchy(linkage, "sqeuclidean", n_jobs=2)
     h.insert(blobs(60))
     h.refine()
-    live = h._live
+    live = h.state.live
     leaf = h.leaf(0)
     nodes, partners = np.array([leaf], np.int32), np.array([h.parent(h.parent(leaf))], np.int32)
     live.work.due[leaf], live.work.state[DUE] = 1, 1
-    kernels.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
+    kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
     assert live.n_due == 0
     assert live.n_pending == 0
 
@@ -481,10 +482,10 @@ def test_a_graft_that_is_no_longer_wanted_is_not_made(linkage):
     h = et.Hierarchy(linkage, "sqeuclidean", n_jobs=2)
     h.insert([[0.0], [1.0], [10.0], [11.0], [30.0]])
     h.refine()
-    live, before = h._live, h.linkage_matrix()
+    live, before = h.state.live, h.linkage_matrix()
     nodes, partners = (np.array([h.leaf(key) for key in keys], np.int32) for keys in ((1, 3), (2, 0)))
     live.note_all_due()
-    kernels.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
+    kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
     assert live.n_grafts == live.n_moves == 0
     np.testing.assert_array_equal(h.linkage_matrix(), before)
 
@@ -494,7 +495,7 @@ def test_the_check_at_the_root_of_a_treelet_reads_what_is_below_it():
     h = et.Hierarchy(n_jobs=2)
     h.insert(blobs(100))
     h.refine()
-    live = h._live
+    live = h.state.live
     pieces = treelets.cut(live, 40)
     number = int(np.argmax(pieces.n_leaves))
     treelet = treelets.Treelet(live, *pieces.piece(number), np.empty(live.tree.parent.size, np.int32))
@@ -521,7 +522,7 @@ def test_a_tree_for_which_homogeneous_is_enough_can_become_stable(linkage):
 def test_a_guard_that_acted_in_a_treelet_is_known():
     h = et.Hierarchy(n_jobs=2)
     h.insert(blobs(60))
-    live = h._live
+    live = h.state.live
     pieces = treelets.cut(live, 30)
     treelet = treelets.Treelet(live, *pieces.piece(0), np.empty(live.tree.parent.size, np.int32))
     treelet.work.state[GUARDED] = 1
@@ -574,8 +575,8 @@ def test_to_warm_up_changes_nothing(monkeypatch):
     monkeypatch.setattr(rounds, "FEWEST_POINTS", 30)
     h = et.Hierarchy.random(blobs(60), n_jobs=2)
     h.refine(moves=20)
-    h._live.is_warm = False
-    before = fingerprint(h), h._live.work.due.tolist()
-    rounds.warm_up(h._live)
-    assert h._live.is_warm
-    assert (fingerprint(h), h._live.work.due.tolist()) == before
+    h.state.live.is_warm = False
+    before = fingerprint(h), h.state.live.work.due.tolist()
+    rounds.warm_up(h.state.live)
+    assert h.state.live.is_warm
+    assert (fingerprint(h), h.state.live.work.due.tolist()) == before

@@ -12,9 +12,10 @@ from scipy.spatial.distance import cdist
 import evertree as et
 import naive_stable
 from evertree import kernels
-from evertree.columns import EVALUATED, FRESH, NODE_ITSELF, NULL, PAUSED_NODE, PAUSED_ROW, PAUSED_SIDE
-from evertree.tree import by_pairs, sharing
-from evertree.tree.sharing import Sharing
+from evertree.kernels.columns import EVALUATED, FRESH, NODE_ITSELF, NULL, PAUSED_NODE, PAUSED_ROW, PAUSED_SIDE
+from evertree.tree import pairwise
+from evertree.tree.parallel import pairs
+from evertree.tree.parallel.pairs import Sharing
 from helpers import definition, nested, params_of
 
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
@@ -26,10 +27,10 @@ MANY = 20 if COMPILED else 8  # columns
 @pytest.fixture
 def small(monkeypatch):
     """Let threads share what is not worth it, so that small trees show it."""
-    monkeypatch.setattr(by_pairs, "FEWEST_TO_SHARE", 3)
-    monkeypatch.setattr(by_pairs, "MOST_AHEAD", 7)
-    monkeypatch.setattr(sharing, "FEWEST_PAIRS", 1)
-    monkeypatch.setattr(sharing, "FEWEST_ROWS", 2)
+    monkeypatch.setattr(pairwise, "FEWEST_TO_SHARE", 3)
+    monkeypatch.setattr(pairwise, "MOST_AHEAD", 7)
+    monkeypatch.setattr(pairs, "FEWEST_PAIRS", 1)
+    monkeypatch.setattr(pairs, "FEWEST_ROWS", 2)
 
 
 @pytest.fixture
@@ -144,7 +145,7 @@ def test_threads_have_something_to_do(rng, shared, linkage):
     other = et.Hierarchy.random(x, linkage, n_jobs=2)
     other.refine()
     assert shared["_fill_lists"] > 0
-    assert other._live.search.state[FRESH] == 0
+    assert other.state.live.search.state[FRESH] == 0
     alone = et.Hierarchy.random(x, linkage)
     alone.refine()
     np.testing.assert_array_equal(other.linkage_matrix(), alone.linkage_matrix())
@@ -158,7 +159,7 @@ def test_bounds_are_tried_again(rng, shared):
     for n_jobs in (None, 2):
         h = et.Hierarchy("complete", n_jobs=n_jobs)
         h.insert(x)
-        counts.append(int(h._live.tree.pairs.state[EVALUATED]))
+        counts.append(int(h.state.live.tree.pairs.state[EVALUATED]))
     assert shared["measure_ahead"] > len(x) // 10
     assert counts[1] <= 1.2 * counts[0]
 
@@ -170,7 +171,7 @@ def test_a_tree_can_be_read_and_edited_where_a_search_has_paused(rng, linkage):
     x = points(rng, "few", 60 if COMPILED else 30)
     h = et.Hierarchy.random(x, linkage, seed=1, n_jobs=2)
     h.refine(until="homogeneous")
-    live, n_paused = h._live, 0
+    live, n_paused = h.state.live, 0
     live.prepare_search()
     with live.threads():
         while live.n_due:
@@ -196,8 +197,8 @@ def test_ctrl_c_while_threads_measure_a_cluster(rng, monkeypatch):
     alone = et.Hierarchy.random(x, "average", seed=1)
     alone.refine()
     h = et.Hierarchy.random(x, "average", seed=1, n_jobs=2)
-    tree, n_paused = h._live.tree, 0
-    measure, calls = kernels.shared.measure_members, []
+    tree, n_paused = h.state.live.tree, 0
+    measure, calls = kernels.pairwise.parallel.measure_members, []
 
     def press(*args):
         measure(*args)
@@ -205,7 +206,7 @@ def test_ctrl_c_while_threads_measure_a_cluster(rng, monkeypatch):
         if len(calls) % 7 == 1:
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(kernels.shared, "measure_members", press)
+    monkeypatch.setattr(kernels.pairwise.parallel, "measure_members", press)
     n_pressed = 0
     while True:
         try:

@@ -7,8 +7,8 @@ import pytest
 
 import naive
 from evertree import kernels
-from evertree.columns import FREE_INNER, NULL, ROOT
 from evertree.errors import InvariantError
+from evertree.kernels.columns import FREE_INNER, NULL, ROOT
 from helpers import Hierarchy, hierarchy_of, nested
 
 
@@ -27,8 +27,8 @@ def test_move_swaps_a_grandchild_with_its_uncle(rng):
         before = naive.clusters(tree)
         parent_members = frozenset(h.members(h.parent(far)))
         joined = frozenset(h.members(h.sibling(far))) | frozenset(h.members(h.sibling(h.parent(far))))
-        kernels.topology.swap_with_uncle(h._live.tree, far)
-        h._live.rebuild()
+        kernels.shared.topology.swap_with_uncle(h.state.live.tree, far)
+        h.state.live.rebuild()
         h.validate()
         assert naive.clusters(nested(h)) == (before - {parent_members}) | {joined}
 
@@ -39,35 +39,35 @@ def test_move_agrees_with_naive(rng):
         a, b, c = naive.families(tree)[0]
         h = hierarchy_of(tree, rng.normal(size=(8, 2)))
         far = next(u for u in h.nodes().tolist() if frozenset(h.members(u)) == naive.members(a))
-        kernels.topology.swap_with_uncle(h._live.tree, far)
+        kernels.shared.topology.swap_with_uncle(h.state.live.tree, far)
         assert naive.clusters(nested(h)) == naive.clusters(naive.nni(tree, (a, b, c), a))
 
 
 def test_attach_undoes_detach(h):
     before = naive.clusters(nested(h))
     for u in (h.leaf(3), h.parent(h.leaf(3))):
-        s = kernels.topology.detach(h._live.tree, u)
-        kernels.topology.attach(h._live.tree, u, s)
+        s = kernels.shared.topology.detach(h.state.live.tree, u)
+        kernels.shared.topology.attach(h.state.live.tree, u, s)
         h.validate()
         assert naive.clusters(nested(h)) == before
 
 
 def test_detach_of_a_child_of_the_root(h):
     u, s = h.children(h.root)
-    assert kernels.topology.detach(h._live.tree, u) == s
+    assert kernels.shared.topology.detach(h.state.live.tree, u) == s
     assert h.root == s
     assert h.parent(s) == NULL
-    assert kernels.topology.detach(h._live.tree, s) == NULL
-    assert h._live.tree.state[ROOT] == NULL
+    assert kernels.shared.topology.detach(h.state.live.tree, s) == NULL
+    assert h.state.live.tree.state[ROOT] == NULL
 
 
 def test_free_nodes_are_used_again(h):
-    tree = h._live.tree
+    tree = h.state.live.tree
     u = h.leaf(0)
     p = h.parent(u)
-    s = kernels.topology.detach(tree, u)
+    s = kernels.shared.topology.detach(tree, u)
     assert tree.state[FREE_INNER] == p
-    assert kernels.topology.attach(tree, u, s) == p
+    assert kernels.shared.topology.attach(tree, u, s) == p
     assert tree.state[FREE_INNER] == NULL
 
 
@@ -102,7 +102,7 @@ def test_columns_grow_by_a_factor(rng):
     capacities = set()
     for x in rng.normal(size=(300, 1, 2)):
         h.insert(x)
-        capacities.add(h._live.capacity)
+        capacities.add(h.state.live.capacity)
     h.validate()
     assert len(capacities) < 20
     assert max(capacities) <= 1.5 * 300
@@ -111,34 +111,34 @@ def test_columns_grow_by_a_factor(rng):
 def test_a_batch_gets_exactly_the_room_that_it_needs(rng):
     h = Hierarchy()
     h.insert(rng.normal(size=(1000, 2)))
-    assert h._live.capacity == 1000
+    assert h.state.live.capacity == 1000
 
 
 def test_rows_of_removed_points_are_used_again(rng):
     h = Hierarchy()
     h.insert(rng.normal(size=(100, 2)))
-    capacity = h._live.capacity
+    capacity = h.state.live.capacity
     for _ in range(20):
         h.remove(h.keys()[:50])
         h.insert(rng.normal(size=(50, 2)))
         h.validate()
-    assert h._live.capacity == capacity
+    assert h.state.live.capacity == capacity
 
 
 def _break_parent(h):
-    h._live.tree.parent[h.leaf(0)] = h.root
+    h.state.live.tree.parent[h.leaf(0)] = h.root
 
 
 def _break_root(h):
-    h._live.tree.state[ROOT] = h.leaf(0)
+    h.state.live.tree.state[ROOT] = h.leaf(0)
 
 
 def _break_child(h):
-    h._live.tree.left[h.root] = h._live.tree.right[h.root]
+    h.state.live.tree.left[h.root] = h.state.live.tree.right[h.root]
 
 
 def _break_cycle(h):
-    tree = h._live.tree
+    tree = h.state.live.tree
     u = next(u for u in h.children(h.root) if h.children(u))
     v, w = h.children(u)
     tree.left[h.root], tree.right[h.root] = v, h.sibling(u)
@@ -148,15 +148,15 @@ def _break_cycle(h):
 
 
 def _break_free_list(h):
-    h._live.tree.state[FREE_INNER] = h.root
+    h.state.live.tree.state[FREE_INNER] = h.root
 
 
 def _break_worklist(h):
-    h._live.work.mark[h.root] ^= 1
+    h.state.live.work.mark[h.root] ^= 1
 
 
 def _break_keys(h):
-    h._keys.discard([0])
+    h.state.keys.discard([0])
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_validator_sees_wrong_statistics_anywhere_on_a_long_path(column):
     """Where few nodes are compared with their members, too."""
     h = path_of(600)
     h.validate()
-    values = getattr(h._live.tree, column)
+    values = getattr(h.state.live.tree, column)
     u = h.leaf(0)
     for _ in range(5):
         for _ in range(113):

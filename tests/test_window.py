@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evertree as et
-from evertree import window
-from evertree.columns import STAMP
+from evertree import windows
 from evertree.errors import DuplicateKeyError, ParameterError, TimeError
 from evertree.hierarchy import workings
-from evertree.keys import KeyTable
+from evertree.input.keys import KeyTable
+from evertree.kernels.columns import STAMP
 from evertree.tree import MeanLiveTree
-from evertree.window import RESOLUTION, MovingWindow
+from evertree.windows import RESOLUTION, MovingWindow
 from helpers import ONE_OF_EACH
 
 slow = pytest.mark.slow
@@ -207,7 +207,7 @@ def test_keeping_the_same_again_makes_no_point_younger():
         for h in (often, once):
             h.insert([[k % 7]], time=k * 0.05)
     assert often.keys() == once.keys()
-    assert often._window.state() == once._window.state()
+    assert often.state.window.state() == once.state.window.state()
 
 
 def test_a_batch_that_is_larger_than_the_window(rng):
@@ -218,7 +218,7 @@ def test_a_batch_that_is_larger_than_the_window(rng):
     assert h.insert(x[3:]) == list(range(3, 1000))
     assert h.keys() == h.members(h.root) == list(range(990, 1000))
     assert np.array_equal(h.points(), x[990:])
-    assert h._live.capacity < 40
+    assert h.state.live.capacity < 40
     assert h.insert([[0.0, 0.0]]) == [1000]
     named = h.insert(x[:30], keys=range(5000, 5030))
     assert named == list(range(5000, 5030))
@@ -239,7 +239,7 @@ def test_all_points_of_a_batch_are_checked(rng):
             h.insert(x, keys=keys, sample_weight=weights)
         assert h.keys() == ["a", "b"]
     h.insert([[0.0], [0.0], [0.0], [3.0]], keys=["p", "q", "r", "s"], sample_weight=[1, 2, 3, 4])
-    assert h._live.tree.size[h.leaf("s")] == 4
+    assert h.state.live.tree.size[h.leaf("s")] == 4
     assert h.insert([[0.0]], keys=["p"]) == ["p"]  # it is gone, so its key is free
     with pytest.raises(DuplicateKeyError):
         h.insert([[0.0]], keys=["s"])
@@ -249,7 +249,7 @@ def test_ctrl_c_leaves_the_window_as_it_was(rng, monkeypatch):
     h = et.Hierarchy()
     h.keep(last=25, max_age=10, time=0)
     h.insert(rng.normal(size=(20, 2)), time=1)
-    before = h.keys(), h._window.state()
+    before = h.keys(), h.state.window.state()
     insert = MeanLiveTree.insert
 
     def interrupted(live, leaves):
@@ -261,7 +261,7 @@ def test_ctrl_c_leaves_the_window_as_it_was(rng, monkeypatch):
         patched.setattr(workings, "UNDOABLE", 20)
         with pytest.raises(KeyboardInterrupt):
             h.insert(rng.normal(size=(40, 2)), time=20)
-    assert (h.keys(), h._window.state()) == before
+    assert (h.keys(), h.state.window.state()) == before
     assert h.insert([[0.0, 0.0]], time=2) == [20]
     h.validate()
     assert h.expire(time=11.5) == list(range(20))
@@ -324,7 +324,7 @@ def test_lifting_the_window():
 
 def test_the_computers_clock(monkeypatch):
     now = 1000.0
-    monkeypatch.setattr(window.clock, "time", lambda: now)
+    monkeypatch.setattr(windows.clock, "time", lambda: now)
     h = et.Hierarchy()
     h.keep(max_age=60)
     h.insert([[0.0]])
@@ -427,7 +427,7 @@ def test_ctrl_c_comes_before_or_after(verb, monkeypatch):
     monkeypatch.setattr(MeanLiveTree, "release", interrupted)
     with pytest.raises(KeyboardInterrupt):
         edit(h)
-    assert (h.keys(), h._window.state()) == (expected.keys(), expected._window.state())
+    assert (h.keys(), h.state.window.state()) == (expected.keys(), expected.state.window.state())
 
 
 def test_the_oldest_of_chosen_keys_are_found_fast():
@@ -454,13 +454,13 @@ def test_stamps_of_searches_begin_anew(rng):
         for h in (near, far):
             h.keep(last=60)
             h.insert(x[:60])
-        near._live.search.seen[:] = rng.integers(1, 40, near._live.search.seen.size)  # as after 2³¹ searches
-        near._live.search.state[STAMP] = 2**31 - 40
+        near.state.live.search.seen[:] = rng.integers(1, 40, near.state.live.search.seen.size)  # as after 2³¹ searches
+        near.state.live.search.state[STAMP] = 2**31 - 40
         for start in range(60, 400, 10):
             for h in (near, far):
                 h.insert(x[start : start + 10])
                 h.refine()
-        assert 0 < near._live.search.state[STAMP] < 2**30
+        assert 0 < near.state.live.search.state[STAMP] < 2**30
         assert np.array_equal(near.linkage_matrix(), far.linkage_matrix())
         near.validate()
 
@@ -474,16 +474,16 @@ def test_nothing_grows(rng, named):
     p, before = None, None
     for k in range(40):
         for _ in range(20):
-            first = h._keys.next_birth
+            first = h.state.keys.next_birth
             batch = x[: rng.integers(1, 9)]
             h.insert(batch, keys=[f"key {first + i}" for i in range(len(batch))] if named else None)
         p = h.partition(n_clusters=5, follow=p)
-        sizes = h._live.capacity, h.n_bytes - h._keys.n_bytes, len(pickle.dumps(p)) // 300
+        sizes = h.state.live.capacity, h.n_bytes - h.state.keys.n_bytes, len(pickle.dumps(p)) // 300
         if k == 20:
             before = sizes
     assert sizes == before
-    assert h._keys.n_bytes <= 12 * (2 * 100 + 16 + 8)
-    assert len(h._keys._leaf_of or ()) == (100 if named else 0)
+    assert h.state.keys.n_bytes <= 12 * (2 * 100 + 16 + 8)
+    assert len(h.state.keys._leaf_of or ()) == (100 if named else 0)
     h.validate()
 
 
@@ -516,7 +516,7 @@ def test_a_million_points(rng):
         x = rng.normal(size=(batch, 3)) + rng.choice([-5.0, 0.0, 5.0 * drift], (batch, 1))
         h.insert(x)
         if start % 50_000 == 0:
-            sizes.append((h._live.capacity, h.n_bytes))
+            sizes.append((h.state.live.capacity, h.n_bytes))
             traced.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     capacity, n_bytes = zip(*sizes, strict=True)

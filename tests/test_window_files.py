@@ -9,10 +9,10 @@ import sqlite3
 import pytest
 
 import evertree as et
+from evertree.durable import durable_hierarchy, records
+from evertree.durable.sqlite_file import Database, store_version
 from evertree.errors import CorruptFileError, ReadOnlyError, StoreError, TimeError
-from evertree.store import durable, records
-from evertree.store.database import Database, store_version
-from evertree.window import Moment
+from evertree.windows import Moment
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_damaged_windows_are_refused(tmp_path, damage):
     h = et.Hierarchy()
     h.keep(last=4, max_age=10, time=0)
     h.insert([[0.0], [1.0]], time=1)
-    state = h._window.state() | damage
-    h._window.state = lambda: state
+    state = h.state.window.state() | damage
+    h.state.window.state = lambda: state
     h.save(tmp_path / "tree")
     with pytest.raises(CorruptFileError):
         et.load(tmp_path / "tree")
@@ -81,7 +81,7 @@ def test_what_expires_is_an_edit(tmp_path):
     h._closing()  # as a crash does
     with et.open(tmp_path / "tree.db") as again:
         assert again.keys() == [1]
-        assert again._window.state() == h._window.state()
+        assert again.state.window.state() == h.state.window.state()
         with pytest.raises(TimeError, match="must not go back"):
             again.insert([[2.0]], time=11)
 
@@ -90,7 +90,7 @@ def test_a_store_that_fails_leaves_the_window_as_it_was(tmp_path, monkeypatch):
     with et.open(tmp_path / "tree.db") as h:
         h.keep(max_age=10, time=0)
         h.insert([[0.0], [1.0]], time=1)
-        before = h.keys(), h._window.state()
+        before = h.keys(), h.state.window.state()
 
         def full(*_):
             raise StoreError("the disk is full")
@@ -100,7 +100,7 @@ def test_a_store_that_fails_leaves_the_window_as_it_was(tmp_path, monkeypatch):
             for edit in (lambda: h.keep(last=1), lambda: h.expire(time=20), lambda: h.insert([[2.0]], time=20)):
                 with pytest.raises(StoreError, match="full"):
                     edit()
-                assert (h.keys(), h._window.state()) == before
+                assert (h.keys(), h.state.window.state()) == before
         assert h.insert([[2.0]], time=2) == [2]
         seq = h._seq
     assert len(et.open(tmp_path / "tree.db", read_only=True)) == seq == 3
@@ -130,8 +130,8 @@ def test_damaged_moments_are_refused(tmp_path):
 
 
 def test_the_file_of_an_endless_stream_stays_small(tmp_path, monkeypatch, rng):
-    monkeypatch.setattr(durable, "_WORTH", 0.0)
-    monkeypatch.setattr(durable, "_SOONEST", 0.0)
+    monkeypatch.setattr(durable_hierarchy, "_WORTH", 0.0)
+    monkeypatch.setattr(durable_hierarchy, "_SOONEST", 0.0)
     n_pages = []
     with et.open(tmp_path / "tree.db") as h:
         h.keep(last=50, max_age=40, time=0)

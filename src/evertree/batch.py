@@ -90,12 +90,12 @@ def _own_linkage(live: LiveTree, leaves: NDArray[np.int32], weights: NDArray[np.
     chain, alive = np.empty(n, np.int64), np.empty(n, np.int64)
     if linkage.has_centers:
         workspace = np.empty_like(d), np.empty_like(d), np.empty(n, np.int64), chain, alive
-        kernels.chain.merge_by_radius(d, *workspace, merges, height)
+        kernels.shared.nn_chain.merge_by_radius(d, *workspace, merges, height)
     else:
         if not linkage.from_pairs:
-            d = kernels.linkage_values.value_of_means(live.tag, weights[:, None], 0.0, weights, 0.0, d)
-        kernels.chain.merge_by_recurrence(live.tag, d, weights.copy(), chain, alive, merges, height)
+            d = kernels.shared.linkage_values.value_of_means(live.tag, weights[:, None], 0.0, weights, 0.0, d)
+        kernels.shared.nn_chain.merge_by_recurrence(live.tag, d, weights.copy(), chain, alive, merges, height)
     order = np.argsort(height, kind="stable")
     Z = np.empty((n - 1, 4))
-    kernels.chain.label_merges(merges[order], height[order], np.empty(n, np.int64), Z)
+    kernels.shared.nn_chain.label_merges(merges[order], height[order], np.empty(n, np.int64), Z)
     return Z

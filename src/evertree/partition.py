@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.columns import NOISE, NULL
 from evertree.errors import ParameterError, UnknownKeyError
 from evertree.extras import require
-from evertree.inputs import as_whole_number
+from evertree.input.arrays import as_whole_number
+from evertree.kernels.columns import NOISE, NULL
 
 #: What can become of a cluster, in the order of the table.
 EVENTS = ("born", "died", "split", "merged", "grew", "shrank")

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.atomic import of_one_moment
 from evertree.errors import DimensionError, EmptyHierarchyError
 from evertree.hierarchy import Hierarchy
+from evertree.locking import of_one_moment
 from evertree.tree import LiveTree, views
 
 __all__ = ["cophenetic_correlation", "dendrogram_purity", "total_linkage", "tree_value"]
@@ -138,4 +138,4 @@ def _measured(h: Hierarchy, measure: Callable[[LiveTree, NDArray[np.int32]], _R]
     """What a function finds of the tree of a hierarchy and its leaves in the order of the keys."""
     if len(h) == 0:
         raise EmptyHierarchyError("a measure needs at least one point, and the hierarchy is empty: insert points first")
-    return measure(h._live, h._keys.leaves())
+    return measure(h.state.live, h.state.keys.leaves())

@@ -21,8 +21,8 @@ from evertree.cli.output import DASH, Voice, bar, check_targets, refine, report_
 from evertree.cli.tables import Points, Source, read_points
 from evertree.errors import ParameterError
 from evertree.hierarchy import Hierarchy
-from evertree.metrics import ALIASES
-from evertree.refinement import Report
+from evertree.input.metrics import ALIASES
+from evertree.tree.refine import Report
 
 #: Points that are inserted between two movements of the bar.
 _PART = 4096

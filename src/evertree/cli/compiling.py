@@ -13,8 +13,8 @@ from evertree import kernels, quality
 from evertree.batch import agglomerate
 from evertree.hierarchy import Hierarchy
 from evertree.linkages import LINKAGES, Linkage
-from evertree.scheme import Scheme
-from evertree.tree.by_means import FEWEST_TO_REORDER
+from evertree.tree.scheme import Scheme
+from evertree.tree.statistics import FEWEST_TO_REORDER
 
 #: Points, of which there are enough for every step.
 _N_POINTS = 24
@@ -109,7 +109,7 @@ def is_on() -> bool:
 
 def place() -> str | None:
     """The folder in which compiled kernels are kept; None if there is none."""
-    cache = getattr(kernels.stabilise.stabilise, "_cache", None)
+    cache = getattr(kernels.shared.stabilise.stabilise, "_cache", None)
     found: str | None = getattr(cache, "cache_path", None)
     return found
 

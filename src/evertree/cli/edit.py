@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 import evertree
-from evertree.atomic import Uninterrupted
 from evertree.cli import options
 from evertree.cli.cluster import Scheme, fill
 from evertree.cli.examples import examples
@@ -23,9 +22,10 @@ from evertree.cli.output import refine as refine_with_bar
 from evertree.cli.tables import Points, Source, naming_columns, read_points
 from evertree.errors import DuplicateKeyError, UnknownKeyError, listed
 from evertree.hierarchy import Hierarchy
-from evertree.inputs import as_keys
-from evertree.refinement import Report
-from evertree.window import Window
+from evertree.input.arrays import as_keys
+from evertree.locking import Uninterrupted
+from evertree.tree.refine import Report
+from evertree.windows import Window
 
 
 @examples(
@@ -123,10 +123,10 @@ class Limits:
 
     def insert(self, h: Hierarchy, values: Any, keys: list[Hashable] | None = None) -> list[Hashable]:
         """Set the limits, and insert points. Points that cannot be inserted leave the limits as they are."""
-        trial = h.copy() if h._live.needs_order else h
+        trial = h.copy() if h.metric == "precomputed" else h
         if trial is not h:  # dissimilarities are to the points that stay
             self.set(trial)
-        trial._checked(values, keys, None)
+        trial.check(values, keys)
         self.set(h)
         return h.insert(values, keys, time=self.time)
 
@@ -161,8 +161,8 @@ def _upserted_by_key(
         )
     known = set(there)
     new = [row for row in range(len(keys)) if row not in known]
-    if there and not h._live.needs_order:  # what leaves the window would not come back if they were refused then
-        h._checked(points.values[there], None, None)
+    if there and h.metric != "precomputed":  # what leaves the window would not come back if they were refused then
+        h.check(points.values[there])
     with Uninterrupted():  # between the two edits, too
         inserted = limits.insert(h, points.values[new], [keys[row] for row in new])
         there = [row for row in there if keys[row] in h]  # some may have left the window

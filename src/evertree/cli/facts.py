@@ -11,24 +11,23 @@ import numpy as np
 
 from evertree.cli.opening import is_durable
 from evertree.cli.output import counted
+from evertree.durable import DurableHierarchy
+from evertree.durable.sqlite_file import STORE_VERSION, store_version
 from evertree.hierarchy import Hierarchy
-from evertree.store import DurableHierarchy
-from evertree.store.database import STORE_VERSION, store_version
 
 
 def of(path: Path, h: Hierarchy) -> dict[str, Any]:
     """What there is to know, in the order in which it is shown."""
     twin = h.copy() if isinstance(h, DurableHierarchy) else h
     report = twin.refine(moves=0)  # it makes none, and tells what is left to do
-    live = h._live
     return {
         "tree": str(path),
         "kind": "durable" if is_durable(path) else "saved",
         "format_version": _version(path),
         "bytes": _size(path),
         "points": len(h),
-        "columns": live.n_columns if len(h) else None,
-        "dtype": live.dtype.name if len(h) and live.n_columns is not None else None,
+        "columns": h.n_columns if len(h) else None,
+        "dtype": h.dtype.name if len(h) and h.n_columns is not None else None,
         "linkage": h.linkage,
         "metric": h.metric if isinstance(h.metric, str) else getattr(h.metric, "__name__", "a function"),
         "goal": h.goal,

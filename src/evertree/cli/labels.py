@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.cli.output import counted
-from evertree.columns import NOISE
 from evertree.hierarchy import Hierarchy
+from evertree.kernels.columns import NOISE
 
 Cuts = Mapping[str, NDArray[np.int64]]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import evertree
+from evertree.durable import DurableHierarchy
+from evertree.durable.sqlite_file import MAGIC
 from evertree.errors import EmptyHierarchyError, FileFormatError
 from evertree.hierarchy import Hierarchy
-from evertree.store import DurableHierarchy
-from evertree.store.database import MAGIC
 
 _SAVED = b"PK"
 

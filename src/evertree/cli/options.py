@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from evertree.input.metrics import METRICS
 from evertree.linkages import LINKAGES
-from evertree.metrics import METRICS
 
 #: The linkages.
 LinkageName = StrEnum("LinkageName", [(name.upper(), name) for name in LINKAGES])  # type: ignore[misc]

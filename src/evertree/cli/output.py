@@ -13,7 +13,7 @@ import typer
 
 from evertree.errors import ParameterError
 from evertree.hierarchy import Hierarchy
-from evertree.refinement import Report
+from evertree.tree.refine import Report
 
 #: The name of standard input and standard output.
 DASH = Path("-")

@@ -14,9 +14,9 @@ from evertree.cli.exits import MENDABLE
 from evertree.cli.exporting import PICTURES, Exports, draw
 from evertree.cli.opening import open_to_read, require_points
 from evertree.cli.output import DASH, Voice, check_targets
+from evertree.durable import DurableHierarchy
 from evertree.errors import CorruptFileError, InvariantError
 from evertree.hierarchy import Hierarchy
-from evertree.store import DurableHierarchy
 
 
 class Orientation(StrEnum):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from evertree.cli import arrays, texts
 from evertree.cli.keys import key_of, of_array, standard_input
 from evertree.cli.output import DASH, counted
+from evertree.durable.sqlite_file import MAGIC
 from evertree.errors import (
     DataError,
     DimensionError,
@@ -28,9 +29,8 @@ from evertree.errors import (
     listed,
 )
 from evertree.extras import require
-from evertree.frames import to_array
-from evertree.inputs import as_keys
-from evertree.store.database import MAGIC
+from evertree.input.arrays import as_keys
+from evertree.input.frames import to_array
 
 #: How files begin.
 _NPY, _ZIP, _PARQUET, _GZIP = b"\x93NUMPY", b"PK\x03\x04", b"PAR1", b"\x1f\x8b"

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.columns import LIGHTEST, NULL
 from evertree.distributed.parts import STRIDE, Part, find_nodes, subtree_of
 from evertree.distributed.pieces import Piece, inflate, live_nodes
-from evertree.scheme import Scheme
+from evertree.kernels.columns import LIGHTEST, NULL
 from evertree.tree import Aim, MeanLiveTree
-from evertree.tree.by_means import plain
+from evertree.tree.scheme import Scheme
+from evertree.tree.statistics import plain
 
 #: Owners below this are subtrees of the part that asks.
 _BEFORE_OWN = NULL - 1
@@ -96,7 +96,7 @@ def ask(
     is_above = np.zeros(len(piece.children), np.bool_)
     is_atom = np.zeros(piece.n_nodes, np.bool_)
     is_atom[atoms] = True
-    kernels.borders.open_paths(plain(piece.children), piece.n_leaves, is_atom, is_above)
+    kernels.shared.cross_partition.open_paths(plain(piece.children), piece.n_leaves, is_atom, is_above)
     does_ask &= ~is_atom
     does_ask[piece.n_leaves :] &= ~is_above
     nodes = np.flatnonzero(does_ask)
@@ -150,7 +150,7 @@ def _together(questions: Sequence[Questions]) -> Questions:
 def _askers(live: MeanLiveTree, u: NDArray[np.int64], asker: NDArray[np.int64]) -> Askers:
     """Some live nodes, as those see them whom they ask."""
     tree, limit = live.tree, np.empty(u.size)
-    kernels.borders.find_limits(tree, live.tag, u, limit)
+    kernels.shared.cross_partition.find_limits(tree, live.tag, u, limit)
     return Askers(asker, tree.size[u], tree.mean[u], tree.variance[u], tree.height[u], limit)
 
 
@@ -187,9 +187,9 @@ def _descend(
         # A guest is its own sibling: what rounding may have done to its parent is in the limit already.
         tree.parent[a], tree.left[p], tree.right[p], tree.parent[p] = p, a, a, NULL
         found = partner[some], value[some]
-        kernels.borders.find_partners(tree, live.search, live.tag, a, twins[some], starts[some], *found)
+        kernels.shared.cross_partition.find_partners(tree, live.search, live.tag, a, twins[some], starts[some], *found)
         if owner is not None:
-            kernels.borders.choose_doors(tree, live.search, live.tag, a, owner, own, doors[some])
+            kernels.shared.cross_partition.choose_doors(tree, live.search, live.tag, a, owner, own, doors[some])
     return partner, value, doors
 
 

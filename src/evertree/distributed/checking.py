@@ -10,8 +10,8 @@ from evertree.distributed.pieces import Piece, inflate
 from evertree.distributed.refining import Forest
 from evertree.distributed.runner import Runner
 from evertree.errors import InvariantError
-from evertree.scheme import Scheme
 from evertree.tree import Aim, invariants
+from evertree.tree.scheme import Scheme
 
 
 def validate(runner: Runner, forest: Forest, n_points: int) -> None:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from evertree.distributed.runner import Runner
 from evertree.errors import EvertreeError, counting_rows_from
-from evertree.inputs import as_points
-from evertree.scheme import Scheme
+from evertree.input.arrays import as_points
+from evertree.tree.scheme import Scheme
 
 
 class Facts(NamedTuple):

@@ -16,10 +16,10 @@ from evertree.distributed.progress import Progress
 from evertree.distributed.refining import Forest
 from evertree.distributed.settling import Top
 from evertree.errors import CorruptFileError, LinkageError
-from evertree.file_format import SIGNS_OF_DAMAGE
-from evertree.inputs import as_count, as_whole_number
-from evertree.scheme import Scheme
+from evertree.input.arrays import as_count, as_whole_number
+from evertree.io.archive import SIGNS_OF_DAMAGE
 from evertree.tree import Aim
+from evertree.tree.scheme import Scheme
 
 
 def cluster(

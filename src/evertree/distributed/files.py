@@ -23,7 +23,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from evertree.codec import to_json
 from evertree.distributed.checking import is_forest, is_part
 from evertree.distributed.parts import STRIDE, Part
 from evertree.distributed.pieces import Piece
@@ -31,10 +30,11 @@ from evertree.distributed.refining import Forest
 from evertree.distributed.runner import Runner
 from evertree.distributed.settling import Top
 from evertree.errors import CorruptFileError, EvertreeError, FileFormatError, NewerFormatError, StoreError
-from evertree.file_format import SIGNS_OF_DAMAGE
-from evertree.inputs import as_choice, as_count, as_height, as_points, as_weights, as_whole_number
-from evertree.scheme import Scheme
-from evertree.tree.live import MOST_POINTS
+from evertree.input.arrays import as_choice, as_count, as_height, as_points, as_weights, as_whole_number
+from evertree.io.archive import SIGNS_OF_DAMAGE
+from evertree.io.json_values import to_json
+from evertree.tree.base import MOST_POINTS
+from evertree.tree.scheme import Scheme
 
 #: Written into every directory. It grows when a reader of an older version could not understand it.
 FORMAT_VERSION = 1

@@ -16,8 +16,8 @@ from evertree.distributed.refining import Forest
 from evertree.distributed.routing import Routed, shuffle
 from evertree.distributed.runner import share
 from evertree.distributed.sampling import Plan, Points, groups_below, plan, sample_chunk, share_of
-from evertree.scheme import Scheme
 from evertree.tree import Aim
+from evertree.tree.scheme import Scheme
 
 
 def grow(runner: OnDask, chunks: Chunks, like: Forest, seed: int) -> Forest:

@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.atomic import one_at_a_time
-from evertree.columns import TO_FIND
 from evertree.distributed import arrays, checking, files, growing, labels
 from evertree.distributed.clients import Connection
 from evertree.distributed.keys import as_numbers, find_keys
@@ -28,9 +26,11 @@ from evertree.distributed.refining import Forest
 from evertree.distributed.report import DistributedReport
 from evertree.errors import EmptyHierarchyError, ParameterError
 from evertree.hierarchy import Hierarchy
-from evertree.inputs import as_count, as_height, as_whole_number
-from evertree.keys import KeyTable
-from evertree.tree.by_means import checked_largest
+from evertree.input.arrays import as_count, as_height, as_whole_number
+from evertree.input.keys import KeyTable
+from evertree.kernels.columns import TO_FIND
+from evertree.locking import one_at_a_time
+from evertree.tree.statistics import checked_largest
 
 
 class DistributedHierarchy:
@@ -336,11 +336,11 @@ class DistributedHierarchy:
             return h
         piece = forest.whole(self._runner())
         live = inflate(piece, forest.scheme, forest.aim)
-        kernels.neighbours.forget_all(live.tree, live.search, TO_FIND)
+        kernels.shared.neighbours.forget_all(live.tree, live.search, TO_FIND)
         order = np.argsort(piece.ids)
         leaves = (2 * order).astype(np.int32)
-        h._live = live
-        h._keys = KeyTable.assembled(piece.ids[order].tolist(), leaves, True, self._next_key, self._next_key)
+        h.state.live = live
+        h.state.keys = KeyTable.assembled(piece.ids[order].tolist(), leaves, True, self._next_key, self._next_key)
         return h
 
     @one_at_a_time

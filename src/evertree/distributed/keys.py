@@ -12,7 +12,7 @@ from evertree.distributed.parts import has_ids
 from evertree.distributed.refining import Forest
 from evertree.distributed.runner import Runner, share
 from evertree.errors import DuplicateKeyError, UnknownKeyError, listed
-from evertree.inputs import as_keys
+from evertree.input.arrays import as_keys
 
 
 def as_numbers(keys: Any, client: Any) -> NDArray[np.int64]:

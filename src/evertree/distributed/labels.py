@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.columns import NULL
 from evertree.distributed.parts import STRIDE, Part, subtrees
 from evertree.distributed.pieces import Piece, inflate, join, split
 from evertree.distributed.refining import Forest
 from evertree.distributed.runner import Runner
-from evertree.scheme import Scheme
+from evertree.kernels.columns import NULL
 from evertree.tree import Aim, MeanLiveTree
+from evertree.tree.scheme import Scheme
 
 
 class Heights(NamedTuple):
@@ -154,7 +154,7 @@ def _merges(piece: Piece, live: MeanLiveTree) -> tuple[NDArray[np.intp], NDArray
     """The order of the merges of a piece, inflated, and the height of each of its unions, made monotone."""
     unions = 2 * np.arange(len(piece.children), dtype=np.int32) + 1
     height = live.tree.height.copy()
-    kernels.heights.make_monotone(live.tree, unions, height)
+    kernels.shared.heights.make_monotone(live.tree, unions, height)
     found = live.scheme.height(height[unions])
     return np.lexsort([-np.arange(unions.size), -found]), found
 

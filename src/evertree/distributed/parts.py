@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.columns import NULL, ROOT, TO_FIND
 from evertree.distributed.pieces import Outline, Piece, deflate, inflate, join, live_nodes, side_by_side, split
-from evertree.scheme import Scheme
+from evertree.kernels.columns import NULL, ROOT, TO_FIND
 from evertree.tree import Aim, Incoming
-from evertree.tree.by_means import REORDER_SHARE, plain
-from evertree.tree.treelets import LoneTree
+from evertree.tree.parallel.treelets import LoneTree
+from evertree.tree.scheme import Scheme
+from evertree.tree.statistics import REORDER_SHARE, plain
 
 #: The id of an atom is the number of its part times this, plus its node there.
 STRIDE = 1 << 40
@@ -120,7 +120,7 @@ def crown(part: Part, number: int, nodes: NDArray[np.int64] | None, part_size: i
     if nodes is not None:
         is_wanted = np.zeros(piece.n_nodes, np.bool_)
         is_wanted[nodes] = True
-        kernels.borders.open_paths(plain(piece.children), piece.n_leaves, is_wanted, is_open)
+        kernels.shared.cross_partition.open_paths(plain(piece.children), piece.n_leaves, is_wanted, is_open)
     upper = split(piece, inflate(piece, scheme, aim), is_open, number * STRIDE)
     lightest = float(piece.size.min(initial=np.inf))
     return Crown(upper, part.origin, int(np.count_nonzero(part.due)), lightest, part.moves, part.grafts)
@@ -188,8 +188,8 @@ def take(
     for subtree in np.flatnonzero(is_new).tolist():
         nodes = edit.begin(subtree)
         fresh = nodes[has_arrived[nodes] & (nodes < piece.n_leaves)]
-        kernels.neighbours.forget_leaves(edit.live.search, edit.node[fresh], TO_FIND)
-        kernels.worklist.push_bottom_up(edit.live.work, edit.node[nodes[is_due[nodes]]])
+        kernels.shared.neighbours.forget_leaves(edit.live.search, edit.node[fresh], TO_FIND)
+        kernels.shared.worklist.push_bottom_up(edit.live.work, edit.node[nodes[is_due[nodes]]])
         edit.end()
     return edit.part(np.concatenate([seams, names]))
 
@@ -250,9 +250,9 @@ def scan(piece: Piece, nodes: NDArray[np.int64] | None, scheme: Scheme, aim: Aim
     live = inflate(piece, scheme, aim)
     looked_at = live_nodes(piece, np.arange(piece.n_nodes) if nodes is None else nodes)
     found = np.empty(max(len(piece.children), 1), np.int32)
-    n_inverted = kernels.scan.find_inversions(live.tree, live.tag, found)
+    n_inverted = kernels.shared.violations.find_inversions(live.tree, live.tag, found)
     inverted = np.isin(found[:n_inverted], looked_at).sum()
-    n_violated = kernels.scan.find_violations(live.tree, live.tag, found)
+    n_violated = kernels.shared.violations.find_violations(live.tree, live.tag, found)
     return int(inverted), int(np.isin(found[:n_violated], looked_at).sum())
 
 

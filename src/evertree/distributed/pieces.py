@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.columns import FRESH, INNER_TOP, LEAF_TOP, N_POINTS, NULL, ROOT
-from evertree.scheme import Scheme
+from evertree.kernels.columns import FRESH, INNER_TOP, LEAF_TOP, N_POINTS, NULL, ROOT
 from evertree.tree import Aim, Incoming, MeanLiveTree
-from evertree.tree.by_means import plain
-from evertree.tree.treelets import LoneTree
+from evertree.tree.parallel.treelets import LoneTree
+from evertree.tree.scheme import Scheme
+from evertree.tree.statistics import plain
 
 
 class Atoms(NamedTuple):
@@ -211,7 +211,7 @@ def inflate(piece: Piece, scheme: Scheme, aim: Aim, n_more: int = 0) -> LoneTree
     tree.parent[children[:, 0]] = tree.parent[children[:, 1]] = unions
     tree.state[[N_POINTS, INNER_TOP]] = k, n_unions
     tree.state[ROOT] = live_nodes(piece, piece.roots()[:1])[0] if k else NULL
-    kernels.merge.merge_all(tree, live.tag, unions)
+    kernels.statistics.merge.merge_all(tree, live.tag, unions)
     live.prepare_search()
     return live
 
@@ -245,7 +245,7 @@ def deflate(live: MeanLiveTree, origin: Piece | None = None) -> tuple[Piece, NDA
 def _stretches(children: NDArray[np.int32], n_leaves: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     n_nodes = n_leaves + len(children)
     first, stop = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
-    kernels.borders.find_stretches(plain(children), n_leaves, first, stop)
+    kernels.shared.cross_partition.find_stretches(plain(children), n_leaves, first, stop)
     return first, stop
 
 

@@ -13,12 +13,12 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 
-from evertree import frames
 from evertree.distributed.chunks import Chunks, facts_of, read_chunk
 from evertree.distributed.on_dask import OnDask
 from evertree.errors import DimensionError
-from evertree.inputs import as_points
-from evertree.scheme import Scheme
+from evertree.input import frames
+from evertree.input.arrays import as_points
+from evertree.tree.scheme import Scheme
 
 #: Bytes of points that are sent with a task: Dask warns of more.
 _BYTES_SENT = 4_000_000

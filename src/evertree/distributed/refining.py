@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.columns import NULL
 from evertree.distributed import asking
 from evertree.distributed import parts as tasks
 from evertree.distributed.asking import Pairs
@@ -22,8 +21,9 @@ from evertree.distributed.parts import NO_NAMES, STRIDE, Crown
 from evertree.distributed.pieces import Outline, Piece, inflate, live_nodes
 from evertree.distributed.runner import Runner, share
 from evertree.distributed.settling import Top, join_crowns, join_parts, settle
-from evertree.scheme import Scheme
+from evertree.kernels.columns import NULL
 from evertree.tree import Aim
+from evertree.tree.scheme import Scheme
 
 #: Rounds before the guard ends refinement.
 MOST_ROUNDS = 30

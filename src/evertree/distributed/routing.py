@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.columns import NULL
 from evertree.distributed.chunks import Chunk, Chunks
 from evertree.distributed.on_dask import OnDask
 from evertree.distributed.pieces import Piece, inflate, live_nodes
 from evertree.distributed.sampling import Plan, Points
-from evertree.scheme import Scheme
+from evertree.kernels.columns import NULL
 from evertree.tree import Aim, Incoming
+from evertree.tree.scheme import Scheme
 
 #: Points that are looked up, and distances that are held, at a time, to bound memory.
 _AT_ONCE = 16_384
@@ -121,6 +121,6 @@ def find_nearest(
     for start in range(0, len(points), at_once):
         some = slice(start, start + at_once)
         sq_dist = cdist(coordinates[some], mean, "sqeuclidean")
-        value = kernels.linkage_values.value_of_means(live.tag, size, variance, 1.0, 0.0, sq_dist)
+        value = kernels.shared.linkage_values.value_of_means(live.tag, size, variance, 1.0, 0.0, sq_dist)
         best[some] = np.argmin(value, axis=1)
     return best

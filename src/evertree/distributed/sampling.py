@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.columns import NULL
 from evertree.distributed.chunks import Chunk
 from evertree.distributed.parts import build
 from evertree.distributed.pieces import Piece
-from evertree.scheme import Scheme
+from evertree.kernels.columns import NULL
 from evertree.tree import Aim
+from evertree.tree.scheme import Scheme
 
 #: Points of a sample: so many, or so many for each part.
 FEWEST_SAMPLED = 20_000

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from evertree.distributed.parts import STRIDE, Crown, subtrees
 from evertree.distributed.pieces import Outline, Piece, deflate, inflate, join
-from evertree.scheme import Scheme
 from evertree.tree import Aim
+from evertree.tree.scheme import Scheme
 
 #: No part has more than so many times the points that one should have, unless they are one atom.
 MOST_PARTS_IN_ONE = 2

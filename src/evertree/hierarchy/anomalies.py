@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.atomic import of_one_moment
-from evertree.columns import NULL
+from evertree.errors import ParameterError
 from evertree.hierarchy.locating import HierarchyLocator
 from evertree.hierarchy.reader import NO_LEAVES
-from evertree.inputs import as_choice, as_count
-from evertree.tree.scoring import Scores, score_live, score_new
+from evertree.input.arrays import as_choice, as_count
+from evertree.kernels.columns import NULL
+from evertree.locking import of_one_moment
+from evertree.tree.anomaly_scores import Scores, score_live, score_new
 
 #: How far a point stands apart can be measured in these ways.
 MEASURES = ("jump", "displacement")
@@ -83,7 +84,7 @@ class HierarchyAnomalies(HierarchyLocator):
     """Scores of points by how far they stand apart."""
 
     @of_one_moment
-    def score_samples(self, X: Any = None, measure: str = "jump") -> NDArray[np.float64]:
+    def score_samples(self, X: Any = None, measure: str = "jump", *, keys: Any = None) -> NDArray[np.float64]:
         """How far points stand apart from the others: the higher, the more anomalous. The tree does not change.
 
         On the way from a point to the root, a cluster with the point in it, the point alone at first, joins others at
@@ -102,6 +103,8 @@ class HierarchyAnomalies(HierarchyLocator):
         X : array of shape (k, n_columns), or a collection of k objects, optional
             Points as `locate` takes them, each scored as if it came alone, with weight 1. By default the live points.
         measure : {"jump", "displacement"}
+        keys : a key, or a collection of keys, optional
+            Score some of the live points alone, in this order.
 
         Returns
         -------
@@ -125,7 +128,12 @@ class HierarchyAnomalies(HierarchyLocator):
         >>> h.score_samples([[2.4], [90.0]]).round(1)
         array([15.4, 40. ])
         """
-        return self._scored(X, measure).score
+        if keys is None:
+            return self._scored(X, measure).score
+        if X is not None:
+            raise ParameterError("score_samples takes X or keys, not both")
+        measure = as_choice("measure", measure, MEASURES)
+        return score_live(self.state.live, self._leaves(keys), measure).score
 
     @of_one_moment
     def anomalies(self, X: Any = None, n: int | None = 10, measure: str = "jump") -> list[Anomaly]:
@@ -162,21 +170,16 @@ class HierarchyAnomalies(HierarchyLocator):
     def _scored(self, X: Any, measure: str) -> Scores:
         measure = as_choice("measure", measure, MEASURES)
         self._require_points("score_samples")
-        live = self._live
-        leaves = NO_LEAVES if X is not None and live.scheme.has_statistics else self._keys.leaves()
+        live = self.state.live
+        leaves = NO_LEAVES if X is not None and live.scheme.has_statistics else self.state.keys.leaves()
         if X is None:
             return score_live(live, leaves, measure)
         incoming = self._compared(X, leaves)
-        return score_new(live, leaves, incoming, self._keys.next_births(len(incoming)), measure)
-
-    @of_one_moment
-    def _scores_of(self, keys: Sequence[Hashable], measure: str) -> NDArray[np.float64]:
-        """The scores of some live points, without those of all others where they are few."""
-        return score_live(self._live, self._keys.leaves_of(keys), measure).score
+        return score_new(live, leaves, incoming, self.state.keys.next_births(len(incoming)), measure)
 
     def _keys_at(self, rows: NDArray[np.intp]) -> list[Hashable]:
-        leaves = self._keys.leaves()[rows]
-        return self._keys.keys_of(leaves, self._live.tree.birth[leaves])
+        leaves = self.state.keys.leaves()[rows]
+        return self.state.keys.keys_of(leaves, self.state.live.tree.birth[leaves])
 
 
 def _anomaly(scores: Scores, row: int, key: Hashable, is_live: bool) -> Anomaly:

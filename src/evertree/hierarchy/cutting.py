@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.atomic import of_one_moment
 from evertree.errors import ParameterError
 from evertree.extras import require
 from evertree.hierarchy.reader import HierarchyReader
-from evertree.inputs import as_count, as_height
+from evertree.input.arrays import as_count, as_height
+from evertree.locking import of_one_moment
 from evertree.partition import Partition, PointKeys
 from evertree.tree import views
 
@@ -70,7 +70,7 @@ class HierarchyCuts(HierarchyReader):
         if height is not None:
             height = as_height("height", height)
         min_size = 1 if min_cluster_size is None else as_count("min_cluster_size", min_cluster_size)
-        return views.cut(self._live, self._keys.leaves(), n_clusters, height, min_size)
+        return views.cut(self.state.live, self.state.keys.leaves(), n_clusters, height, min_size)
 
     @of_one_moment
     def cuts(
@@ -151,7 +151,7 @@ class HierarchyCuts(HierarchyReader):
         if follow is not None and not isinstance(follow, Partition):
             raise ParameterError(f"follow must be None or a Partition; it is {type(follow).__name__}")
         clusters = self.cut(n_clusters, height, min_cluster_size)
-        births = self._live.tree.birth[self._keys.leaves()]
+        births = self.state.live.tree.birth[self.state.keys.leaves()]
         return Partition._named(PointKeys(tuple(self.keys()), births, self._lineage), clusters, follow)
 
     @cached_property

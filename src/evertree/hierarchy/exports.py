@@ -10,16 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree import exchange, page, plotting
-from evertree.atomic import of_one_moment
-from evertree.columns import GOAL, HOMOGENEOUS
+from evertree import plotting
 from evertree.errors import ParameterError
 from evertree.hierarchy.reader import HierarchyReader
+from evertree.io import html
+from evertree.io.atomic_write import replacing
+from evertree.io.graph import to_digraph
+from evertree.io.nested_json import to_nested_json
+from evertree.io.newick import write_newick
+from evertree.io.node_frame import to_node_frame
+from evertree.kernels.columns import GOAL, HOMOGENEOUS
+from evertree.locking import of_one_moment
 from evertree.partition import Partition
 from evertree.plotting.dendrogram import as_labels
-from evertree.refinement import Report
-from evertree.replacing import replacing
 from evertree.tree import views
+from evertree.tree.refine import Report
 
 #: Clusters at the bottom of what a notebook shows.
 _N_GLANCE = 30
@@ -63,7 +68,7 @@ class HierarchyExports(HierarchyReader):
         >>> h.to_newick()
         '(c:4.0,(a:1.0,b:1.0):3.0);'
         """
-        text = exchange.write_newick(*self._tree_and_keys(), branch_lengths)
+        text = write_newick(*self._tree_and_keys(), branch_lengths)
         return _written(text, path)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -87,7 +92,7 @@ class HierarchyExports(HierarchyReader):
         >>> h.to_json()
         '{"height": 1.0, "size": 2, "children": [{"key": "a", "height": 0.0, "size": 1}, {"key": "b", ...}]}'
         """
-        return _written(exchange.to_nested_json(*self._tree_and_keys()), path)
+        return _written(to_nested_json(*self._tree_and_keys()), path)
 
     def to_networkx(self) -> Any:
         """The tree as a graph, with edges from parents to children.
@@ -107,7 +112,7 @@ class HierarchyExports(HierarchyReader):
         >>> graph.nodes[2]["key"], graph.nodes[4]["height"]
         ('c', 4.0)
         """
-        return exchange.to_digraph(*self._tree_and_keys())
+        return to_digraph(*self._tree_and_keys())
 
     def to_frame(self) -> Any:
         """A table with a row for each node.
@@ -125,7 +130,7 @@ class HierarchyExports(HierarchyReader):
         >>> frame["key"].tolist(), frame["height"].tolist()
         (['a', 'b', None], [0.0, 0.0, 1.0])
         """
-        return exchange.to_node_frame(*self._tree_and_keys())
+        return to_node_frame(*self._tree_and_keys())
 
     @of_one_moment
     def to_html(
@@ -185,10 +190,10 @@ class HierarchyExports(HierarchyReader):
             raise ParameterError(f"title must be a text; it is {type(title).__name__}")
         Z, keys = self._tree_and_keys()
         labels = None if partition is None else as_labels(_labels_of(partition, keys), len(keys))
-        prototypes = self._prototypes_of_merges(Z, page.nodes_with_prototypes(Z, labels)) if keys else {}
-        data = page.PageData(Z, keys, labels, prototypes, columns)
+        prototypes = self._prototypes_of_merges(Z, html.nodes_with_prototypes(Z, labels)) if keys else {}
+        data = html.PageData(Z, keys, labels, prototypes, columns)
         facts = [self._contents()] if title is None else [self._name(), self._contents()]
-        return _written(page.render(data, self._name() if title is None else title, facts), path)
+        return _written(html.render(data, self._name() if title is None else title, facts), path)
 
     def plot(self, partition: Partition | Any = None, **options: Any) -> Any:
         """Draw the dendrogram, or the top of a large one.
@@ -271,14 +276,18 @@ class HierarchyExports(HierarchyReader):
     @of_one_moment
     def _repr_html_(self) -> str:
         """What a notebook shows: what the tree is, how far it is from its goal, and its top."""
-        top = views.find_top(self._live, _N_GLANCE)
+        top = views.find_top(self.state.live, _N_GLANCE)
         leaves = top.nodes[top.size == 1]
-        names = [str(key) for key in self._keys.keys_of(leaves, self._live.tree.birth[leaves])] if leaves.size else []
+        names = (
+            [str(key) for key in self.state.keys.keys_of(leaves, self.state.live.tree.birth[leaves])]
+            if leaves.size
+            else []
+        )
         texts = names + [f"({size:,})" for size in top.size[leaves.size :].tolist()]
         facts = {"points": self._contents(), "goal": self.goal}
         if len(self):
             facts["quality"] = self._quality()
-        return page.glance(self._name(), facts, top, texts)
+        return html.glance(self._name(), facts, top, texts)
 
     @of_one_moment
     def _tree_and_keys(self) -> tuple[NDArray[np.float64], list[Hashable]]:
@@ -287,7 +296,7 @@ class HierarchyExports(HierarchyReader):
 
     def _prototypes_of_merges(self, Z: NDArray[np.float64], merges: NDArray[np.intp]) -> dict[int, int]:
         """The leaves that stand for some merges of `Z`, by their numbers there, where that is not slow."""
-        live, leaves = self._live, self._keys.leaves()
+        live, leaves = self.state.live, self.state.keys.leaves()
         size = Z[merges - leaves.size, 3]
         is_soon = _within(size, _MOST_LOOKED_AT) if live.scheme.has_statistics else size <= _MOST_COMPARED
         merges = np.sort(merges[is_soon])
@@ -299,12 +308,12 @@ class HierarchyExports(HierarchyReader):
         return dict(zip(merges.tolist(), number[live.prototypes(nodes)].tolist(), strict=True))
 
     def _name(self) -> str:
-        metric = self.metric if isinstance(self.metric, str) else self._live.scheme.metric_name
+        metric = self.metric if isinstance(self.metric, str) else self.state.live.scheme.metric_name
         return f"{self.linkage.capitalize()} on {metric}"
 
     def _quality(self) -> str:
         """The share of nodes that have been looked at and need nothing; of the others, none may need anything."""
-        live = self._live
+        live = self.state.live
         n_nodes = 2 * len(self) - 1
         n_waiting = min(live.n_pending + (live.n_due if live.aim.is_stable else 0), n_nodes)
         if not (live.aim.is_stable or live.work.state[GOAL] == HOMOGENEOUS or live.scheme.linkage.strongly_reducible):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Self
 
 import numpy as np
 
-from evertree import refinement, saving
-from evertree.atomic import Turns, Uninterrupted, of_one_moment, one_edit_at_a_time
 from evertree.errors import DimensionError, ParameterError
 from evertree.hierarchy.anomalies import HierarchyAnomalies
 from evertree.hierarchy.cutting import HierarchyCuts
@@ -19,13 +16,26 @@ from evertree.hierarchy.keeping import HierarchyWindows
 from evertree.hierarchy.reader import NO_LEAVES
 from evertree.hierarchy.starts import HierarchyStarts
 from evertree.hierarchy.workings import checked_progress
-from evertree.incoming import Progress, receive, receive_again, receive_changed
-from evertree.inputs import GOALS, as_choice, as_keys, as_seconds, as_threads, as_weights, as_whole_number, as_width
-from evertree.keys import KeyTable
-from evertree.refinement import Report
-from evertree.scheme import DISSIMILARITIES, Scheme
-from evertree.tree import Aim, LiveTree, new_tree, rounds
-from evertree.window import MovingWindow
+from evertree.input.arrays import (
+    GOALS,
+    as_choice,
+    as_keys,
+    as_seconds,
+    as_threads,
+    as_weights,
+    as_whole_number,
+    as_width,
+)
+from evertree.input.keys import KeyTable
+from evertree.input.points import Progress, receive, receive_again, receive_changed
+from evertree.io import snapshot
+from evertree.locking import Uninterrupted, of_one_moment, one_edit_at_a_time
+from evertree.state import State
+from evertree.tree import Aim, LiveTree, new_tree, refine
+from evertree.tree.parallel import rounds
+from evertree.tree.refine import Report
+from evertree.tree.scheme import DISSIMILARITIES, Scheme
+from evertree.windows import MovingWindow
 
 
 class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnomalies, HierarchyExports):
@@ -112,12 +122,8 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         seed: int = 0,
     ) -> None:
         aim = Aim(as_choice("goal", goal, GOALS), as_width(search_width), as_threads(n_jobs))
-        self._seed = as_whole_number("seed", seed)
-        self._lock, self._turns = threading.RLock(), Turns()
-        self._n_edits = 0
-        self._keys = KeyTable()
-        self._window = None
-        self._live = new_tree(Scheme(linkage, metric, metric_params), aim, None, np.dtype(np.float64))
+        live = new_tree(Scheme(linkage, metric, metric_params), aim, None, np.dtype(np.float64))
+        self.state = State(live, KeyTable(), None, as_whole_number("seed", seed))
 
     @one_edit_at_a_time
     def insert(
@@ -203,7 +209,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         """
         gone = as_keys(keys)
         if gone:
-            self._remove(gone, self._keys.leaves_of(gone))
+            self._remove(gone, self.state.keys.leaves_of(gone))
 
     @one_edit_at_a_time
     def update(self, keys: Any, X: Any, sample_weight: Any = None, progress: Progress | None = None) -> None:
@@ -231,11 +237,11 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         array([0, 0, 1])
         """
         changed = as_keys(keys)
-        leaves = self._keys.leaves_of(changed)
-        live = self._live
+        leaves = self.state.keys.leaves_of(changed)
+        live = self.state.live
         order, position = self._order_and_positions(leaves)
         weights = live.tree.size[leaves] if sample_weight is None else as_weights(sample_weight, leaves.size)
-        n_edits = self._n_edits
+        n_edits = self.state.n_edits
         incoming = receive_changed(live.scheme, X, live, order, position, checked_progress(progress))
         self._refuse_edits_since(n_edits)
         if leaves.size:
@@ -282,15 +288,15 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         budget = as_seconds(seconds)
         max_moves = None if moves is None else as_whole_number("moves", moves)
         goal = as_choice("until", self.goal if until is None else until, GOALS)
-        live = self._live
+        live = self.state.live
         rounds.warm_up(live)
 
         def reorder(share: float) -> None:
-            with Uninterrupted(), self._turns.door:
-                if self._live is live:  # a progress callback may have changed the linkage
+            with Uninterrupted(), self.state.turns.door:
+                if self.state.live is live:  # a progress callback may have changed the linkage
                     self._reorder(live, share, NO_LEAVES)
 
-        return refinement.run(live, goal, budget, max_moves, checked_progress(progress), reorder, self._turns)
+        return refine.run(live, goal, budget, max_moves, checked_progress(progress), reorder, self.state.turns)
 
     @one_edit_at_a_time
     def set_linkage(
@@ -362,8 +368,8 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         >>> len(h), len(twin)
         (1, 2)
         """
-        window = None if self._window is None else self._window.copy()
-        return Hierarchy._assembled(self.seed, self._settled().copy(), self._keys.copy(), window)
+        window = None if self.state.window is None else self.state.window.copy()
+        return Hierarchy._assembled(self.seed, self._settled().copy(), self.state.keys.copy(), window)
 
     @of_one_moment
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -379,17 +385,15 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         >>> et.load("tree.evertree").keys()
         ['a', 'b']
         """
-        saving.save(path, self._settled(), self._keys, self._options)
+        snapshot.save(path, self._settled(), self.state.keys, self._options)
 
     def __repr__(self) -> str:
-        return f"Hierarchy(linkage={self.linkage!r}, metric={self._live.scheme.metric_name}): {self._contents()}"
+        return f"Hierarchy(linkage={self.linkage!r}, metric={self.state.live.scheme.metric_name}): {self._contents()}"
 
     @classmethod
     def _assembled(cls, seed: int, live: LiveTree, keys: KeyTable, window: MovingWindow | None) -> Self:
         h = cls.__new__(cls)
-        h._lock, h._turns = threading.RLock(), Turns()
-        h._n_edits = 0
-        h._seed, h._live, h._keys, h._window = seed, live, keys, window
+        h.state = State(live, keys, window, seed)
         return h
 
     def __copy__(self) -> Hierarchy:
@@ -397,22 +401,22 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
 
     def __reduce__(self) -> tuple[Any, ...]:
         twin = self.copy()  # what is pickled later must be of one moment
-        return Hierarchy._assembled, (twin._seed, twin._live, twin._keys, twin._window)
+        return Hierarchy._assembled, (twin.state.seed, twin.state.live, twin.state.keys, twin.state.window)
 
     @property
     def _options(self) -> dict[str, Any]:
         """What a file keeps beside the tree and its scheme."""
-        window = None if self._window is None else self._window.state()
+        window = None if self.state.window is None else self.state.window.state()
         return {"goal": self.goal, "search_width": self.search_width, "seed": self.seed, "window": window}
 
     def _set_scheme(self, scheme: Scheme, X: Any) -> Report:
-        old = self._live
+        old = self.state.live
         if len(self) == 0:
             if X is not None and len(X):
                 raise DimensionError(f"X must be None for an empty hierarchy; it has {len(X)} points")
-            with self._turns.door:
-                self._live = new_tree(scheme, old.aim, None, old.dtype)
-                self._n_edits += 1
+            with self.state.turns.door:
+                self.state.live = new_tree(scheme, old.aim, None, old.dtype)
+                self.state.n_edits += 1
             return self.refine()
         if X is None and DISSIMILARITIES in (scheme.holds, old.scheme.holds) and scheme.holds != old.scheme.holds:
             what = "the matrix of dissimilarities" if scheme.holds == DISSIMILARITIES else "the points"
@@ -420,7 +424,7 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
                 f"the hierarchy does not have what metric={scheme.metric_name} compares: give X, {what} in the order "
                 "of keys()"
             )
-        leaves, n_edits = self._keys.leaves(), self._n_edits
+        leaves, n_edits = self.state.keys.leaves(), self.state.n_edits
         if X is None and scheme.metric == old.scheme.metric and old.needs_order:
             incoming = receive_again(old, leaves)
         else:
@@ -435,9 +439,9 @@ class Hierarchy(HierarchyStarts, HierarchyWindows, HierarchyCuts, HierarchyAnoma
         live.check_range(incoming, old.tree.size[leaves])
         with Uninterrupted():
             live.adopt(old, leaves, incoming)
-            with self._turns.door:
-                self._live = live
-                self._n_edits += 1
+            with self.state.turns.door:
+                self.state.live = live
+                self.state.n_edits += 1
         return self.refine()
 
 
@@ -468,5 +472,5 @@ def load(path: str | os.PathLike[str], metric: Callable[..., Any] | None = None)
     >>> et.load("tree.evertree")
     Hierarchy(linkage='ward', metric='euclidean'): 2 points, 1 column of float64
     """
-    live, keys, options = saving.load(path, metric)
+    live, keys, options = snapshot.load(path, metric)
     return Hierarchy._assembled(options["seed"], live, keys, options["window"])

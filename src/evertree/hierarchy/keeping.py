@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from evertree.atomic import one_edit_at_a_time
 from evertree.hierarchy.workings import HierarchyWorkings
-from evertree.window import Window, moment_of
+from evertree.locking import one_edit_at_a_time
+from evertree.windows import Window, moment_of
 
 
 class HierarchyWindows(HierarchyWorkings):
@@ -93,10 +93,10 @@ class HierarchyWindows(HierarchyWorkings):
         ([], [0, 1])
         """
         moment = self._moment(time)
-        if self._window is None:
+        if self.state.window is None:
             return []
         if self._outside(moment)[0]:
-            return self._keep(self._window, moment)
-        with self._turns.door:
-            self._window.settle(moment)
+            return self._keep(self.state.window, moment)
+        with self.state.turns.door:
+            self.state.window.settle(moment)
         return []

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.atomic import of_one_moment
 from evertree.hierarchy.reader import HierarchyReader
-from evertree.incoming import receive_alone
-from evertree.inputs import as_height
+from evertree.input.arrays import as_height
+from evertree.input.points import receive_alone
+from evertree.locking import of_one_moment
 from evertree.tree import Incoming, views
 
 
@@ -89,9 +89,9 @@ class HierarchyLocator(HierarchyReader):
         self._require_points("locate")
         if reject_above is not None:
             reject_above = as_height("reject_above", reject_above)
-        leaves, keys = self._keys.leaves(), self.keys()
+        leaves, keys = self.state.keys.leaves(), self.keys()
         incoming = self._compared(X, leaves)
-        live, new = self._live.with_guests(incoming, self._keys.next_births(len(incoming)), leaves)
+        live, new = self.state.live.with_guests(incoming, self.state.keys.next_births(len(incoming)), leaves)
         places, values = live.find_places(new)
         nearest, distances = live.nearest(new, leaves)
         top = float(views.find_merges(live).height[live.root])
@@ -104,7 +104,7 @@ class HierarchyLocator(HierarchyReader):
 
     def _compared(self, X: Any, leaves: NDArray[np.int32]) -> Incoming:
         """New points, checked, and where dissimilarities are stored compared with those at `leaves`, which are all."""
-        live, n_edits = self._live, self._n_edits
+        live, n_edits = self.state.live, self.state.n_edits
         incoming = receive_alone(live.scheme, X, live, leaves)
         self._refuse_edits_since(n_edits)
         live.check_range(incoming, np.ones(len(incoming)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import threading
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
@@ -10,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.atomic import Turns, of_one_moment
-from evertree.columns import NULL
 from evertree.errors import EmptyHierarchyError, ParameterError, UnknownNodeError
-from evertree.inputs import as_threads
-from evertree.keys import KeyTable
-from evertree.tree import LiveTree, views
-from evertree.window import MovingWindow, Window
+from evertree.input.arrays import as_keys, as_threads
+from evertree.kernels.columns import NULL
+from evertree.locking import of_one_moment
+from evertree.state import State
+from evertree.tree import views
+from evertree.windows import Window
 
 #: No leaves at all.
 NO_LEAVES = np.empty(0, np.int32)
@@ -25,19 +26,18 @@ NO_LEAVES = np.empty(0, np.int32)
 class HierarchyReader:
     """What can be read from a hierarchy. Nodes are numbers, valid until the next edit or ``refine``."""
 
-    _turns: Turns
-    _seed: int
-    _live: LiveTree
-    _keys: KeyTable
-    _window: MovingWindow | None
-    _n_edits: int
+    state: State
+
+    @property
+    def _lock(self) -> threading.RLock:
+        return self.state.lock
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.state.keys)
 
     @of_one_moment
     def __contains__(self, key: object) -> bool:
-        return key in self._keys
+        return key in self.state.keys
 
     @of_one_moment
     def keys(self) -> list[Hashable]:
@@ -52,13 +52,18 @@ class HierarchyReader:
         >>> h.keys()
         ['a', 'c']
         """
-        return self._keys.keys()
+        return self.state.keys.keys()
 
     @of_one_moment
-    def points(self) -> Any:
+    def points(self, keys: Any = None) -> Any:
         """The live points as they were given, a row for each key. A copy.
 
         Objects come as a list, and dissimilarities as the square matrix of all of them.
+
+        Parameters
+        ----------
+        keys : a key, or a collection of keys, optional
+            Of some points alone, in this order.
 
         Examples
         --------
@@ -67,8 +72,76 @@ class HierarchyReader:
         >>> h.points()
         array([[3., 4.],
                [0., 2.]])
+        >>> h.points([1])
+        array([[0., 2.]])
         """
-        return self._live.points(self._keys.leaves())
+        return self.state.live.points(self._leaves(keys))
+
+    @of_one_moment
+    def weights(self, keys: Any = None) -> NDArray[np.float64]:
+        """The weights of the live points, 1 for those that were given none.
+
+        Parameters
+        ----------
+        keys : a key, or a collection of keys, optional
+            As for `points`.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0]], sample_weight=[1, 2.5])
+        >>> h.weights()
+        array([1. , 2.5])
+        """
+        return self.state.live.tree.size[self._leaves(keys)]
+
+    @of_one_moment
+    def positions(self, keys: Any) -> NDArray[np.intp]:
+        """Where some keys stand in ``keys()``.
+
+        Parameters
+        ----------
+        keys : a key, or a collection of keys
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [1.0], [5.0]], keys=["a", "b", "c"])
+        >>> h.positions(["c", "a"])
+        array([2, 0])
+        """
+        birth = self.state.live.tree.birth
+        return np.searchsorted(birth[self.state.keys.leaves()], birth[self._leaves(keys)])  # births ascend
+
+    @property
+    def n_columns(self) -> int | None:
+        """How many columns the points have; None where they are no vectors, or none has come yet.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0, 1.0], [5.0, 2.0]])
+        >>> h.n_columns
+        2
+        """
+        return self.state.live.n_columns
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the points, or of the dissimilarities: float32 or float64. The first points decide.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert(np.zeros((3, 2), np.float32))
+        >>> h.dtype
+        dtype('float32')
+        """
+        return self.state.live.dtype
+
+    def _leaves(self, keys: Any) -> NDArray[np.int32]:
+        """The leaves of some keys; of all by default."""
+        return self.state.keys.leaves() if keys is None else self.state.keys.leaves_of(as_keys(keys))
 
     @property
     def goal(self) -> str:
@@ -79,7 +152,7 @@ class HierarchyReader:
         >>> et.Hierarchy().goal
         'stable'
         """
-        return self._live.aim.goal
+        return self.state.live.aim.goal
 
     @property
     def search_width(self) -> int | None:
@@ -90,7 +163,7 @@ class HierarchyReader:
         >>> et.Hierarchy().search_width
         4
         """
-        return self._live.aim.search_width
+        return self.state.live.aim.search_width
 
     @property
     def n_jobs(self) -> int | None:
@@ -105,14 +178,14 @@ class HierarchyReader:
         2
         >>> h.n_jobs = None
         """
-        return self._live.aim.n_threads
+        return self.state.live.aim.n_threads
 
     @n_jobs.setter
     def n_jobs(self, n_jobs: int | None) -> None:
         self._set_threads(as_threads(n_jobs))
 
     def _set_threads(self, n_threads: int | None) -> None:
-        self._live.aim = replace(self._live.aim, n_threads=n_threads)
+        self.state.live.aim = replace(self.state.live.aim, n_threads=n_threads)
 
     @property
     def seed(self) -> int:
@@ -123,7 +196,7 @@ class HierarchyReader:
         >>> et.Hierarchy(seed=3).seed
         3
         """
-        return self._seed
+        return self.state.seed
 
     @property
     def window(self) -> Window | None:
@@ -137,7 +210,7 @@ class HierarchyReader:
         >>> h.window
         Window(last=1000, max_age=3600.0)
         """
-        return None if self._window is None else self._window.limits
+        return None if self.state.window is None else self.state.window.limits
 
     @property
     def linkage(self) -> str:
@@ -148,7 +221,7 @@ class HierarchyReader:
         >>> et.Hierarchy().linkage
         'ward'
         """
-        return self._live.scheme.linkage.name
+        return self.state.live.scheme.linkage.name
 
     @property
     def metric(self) -> str | Callable[..., Any]:
@@ -159,7 +232,7 @@ class HierarchyReader:
         >>> et.Hierarchy().metric
         'euclidean'
         """
-        return self._live.scheme.metric
+        return self.state.live.scheme.metric
 
     @property
     def metric_params(self) -> dict[str, Any] | None:
@@ -172,7 +245,7 @@ class HierarchyReader:
         {'VI': array([[1., 0.],
                [0., 4.]])}
         """
-        return self._live.scheme.metric_params
+        return self.state.live.scheme.metric_params
 
     @property
     def n_moves(self) -> int:
@@ -185,7 +258,7 @@ class HierarchyReader:
         >>> h.n_moves
         0
         """
-        return self._live.n_moves
+        return self.state.live.n_moves
 
     @property
     def n_grafts(self) -> int:
@@ -198,7 +271,7 @@ class HierarchyReader:
         >>> h.n_grafts
         0
         """
-        return self._live.n_grafts
+        return self.state.live.n_grafts
 
     @property
     def n_dissimilarities(self) -> int:
@@ -213,7 +286,7 @@ class HierarchyReader:
         >>> h.n_dissimilarities
         3
         """
-        return self._live.n_evaluated
+        return self.state.live.n_evaluated
 
     @property
     def n_bytes(self) -> int:
@@ -229,7 +302,7 @@ class HierarchyReader:
         >>> h.n_bytes // 1000  # 256 of them are the points and the means of clusters, 209 for searches
         597
         """
-        return self._live.n_bytes + self._keys.n_bytes
+        return self.state.live.n_bytes + self.state.keys.n_bytes
 
     @property
     def root(self) -> int:
@@ -243,7 +316,7 @@ class HierarchyReader:
         [0, 1, 2]
         """
         self._require_points("root")
-        return self._live.root
+        return self.state.live.root
 
     @of_one_moment
     def leaf(self, key: Hashable) -> int:
@@ -256,7 +329,7 @@ class HierarchyReader:
         >>> h.members(h.sibling(h.leaf(0)))
         [1]
         """
-        return int(self._keys.leaves_of([key])[0])
+        return int(self.state.keys.leaves_of([key])[0])
 
     @of_one_moment
     def nodes(self) -> NDArray[np.int32]:
@@ -269,7 +342,7 @@ class HierarchyReader:
         >>> [h.members(node) for node in h.nodes()]
         [[0], [1], [0, 1], [2], [0, 1, 2]]
         """
-        return self._live.nodes()
+        return self.state.live.nodes()
 
     @of_one_moment
     def ancestors(self, key: Hashable) -> list[int]:
@@ -295,7 +368,7 @@ class HierarchyReader:
         >>> h.parent(h.leaf(0)) == h.root, h.parent(h.root)
         (True, -1)
         """
-        return int(self._live.tree.parent[self._known_node(node)])
+        return int(self.state.live.tree.parent[self._known_node(node)])
 
     @of_one_moment
     def children(self, node: int) -> tuple[int, ...]:
@@ -309,7 +382,7 @@ class HierarchyReader:
         (True, ())
         """
         u = self._known_node(node)
-        left, right = int(self._live.tree.left[u]), int(self._live.tree.right[u])
+        left, right = int(self.state.live.tree.left[u]), int(self.state.live.tree.right[u])
         return () if left == NULL else (left, right)
 
     @of_one_moment
@@ -324,10 +397,10 @@ class HierarchyReader:
         (True, -1)
         """
         u = self._known_node(node)
-        p = int(self._live.tree.parent[u])
+        p = int(self.state.live.tree.parent[u])
         if p == NULL:
             return NULL
-        left, right = int(self._live.tree.left[p]), int(self._live.tree.right[p])
+        left, right = int(self.state.live.tree.left[p]), int(self.state.live.tree.right[p])
         return right if left == u else left
 
     @of_one_moment
@@ -341,10 +414,10 @@ class HierarchyReader:
         >>> h.members(h.parent(h.leaf(0)))
         [0, 2]
         """
-        leaves = self._live.leaves(self._known_node(node))
-        births = self._live.tree.birth[leaves]
+        leaves = self.state.live.leaves(self._known_node(node))
+        births = self.state.live.tree.birth[leaves]
         order = np.argsort(births)
-        return self._keys.keys_of(leaves[order], births[order])
+        return self.state.keys.keys_of(leaves[order], births[order])
 
     @of_one_moment
     def height(self, node: int) -> float:
@@ -357,8 +430,8 @@ class HierarchyReader:
         >>> h.height(h.root)
         3.0
         """
-        value = self._live.linkage_values(np.array([self._known_node(node)], np.int32))
-        return float(self._live.scheme.height(value[0]))
+        value = self.state.live.linkage_values(np.array([self._known_node(node)], np.int32))
+        return float(self.state.live.scheme.height(value[0]))
 
     @of_one_moment
     def prototypes(self, nodes: Any = None) -> dict[int, Hashable]:
@@ -391,8 +464,10 @@ class HierarchyReader:
         if isinstance(nodes, numbers.Integral):
             nodes = [nodes]
         chosen = self.nodes() if nodes is None else np.array([self._known_node(u) for u in nodes], np.int32)
-        leaves = self._live.prototypes(chosen)
-        return dict(zip(chosen.tolist(), self._keys.keys_of(leaves, self._live.tree.birth[leaves]), strict=True))
+        leaves = self.state.live.prototypes(chosen)
+        return dict(
+            zip(chosen.tolist(), self.state.keys.keys_of(leaves, self.state.live.tree.birth[leaves]), strict=True)
+        )
 
     @of_one_moment
     def linkage_matrix(self) -> NDArray[np.float64]:
@@ -409,7 +484,7 @@ class HierarchyReader:
         array([[0.   , 2.   , 1.   , 2.   ],
                [1.   , 3.   , 5.196, 3.   ]])
         """
-        return views.linkage_matrix(self._live, self._keys.leaves())
+        return views.linkage_matrix(self.state.live, self.state.keys.leaves())
 
     @of_one_moment
     def cophenetic(self, monotone: bool = True) -> NDArray[np.float64]:
@@ -437,20 +512,20 @@ class HierarchyReader:
         >>> h.cophenetic()
         array([4.5, 1. , 4.5])
         """
-        return views.cophenetic(self._live, self._keys.leaves(), monotone)
+        return views.cophenetic(self.state.live, self.state.keys.leaves(), monotone)
 
     def _contents(self) -> str:
         """How many points there are, and of what, in words."""
         if len(self) == 0:
             return "empty"
-        if self._live.n_columns is None:
+        if self.state.live.n_columns is None:
             return _counted(len(self), "point")
-        columns = _counted(self._live.n_columns, "column")
-        return f"{_counted(len(self), 'point')}, {columns} of {self._live.dtype.name}"
+        columns = _counted(self.state.live.n_columns, "column")
+        return f"{_counted(len(self), 'point')}, {columns} of {self.state.live.dtype.name}"
 
     def _above(self, node: int) -> list[int]:
         """The nodes above one, up to the root."""
-        parent = self._live.tree.parent
+        parent = self.state.live.tree.parent
         found = []
         u = int(parent[node])
         while u != NULL:
@@ -461,7 +536,7 @@ class HierarchyReader:
     def _known_node(self, node: Any) -> int:
         if isinstance(node, numbers.Integral) and not isinstance(node, bool):
             u = int(node)
-            if self._live.is_in_use(u):
+            if self.state.live.is_in_use(u):
                 return u
         raise UnknownNodeError(
             f"node must be a node of the tree as it is now; it is {node!r}. Node numbers are valid until the next "
@@ -469,14 +544,14 @@ class HierarchyReader:
         )
 
     def _refuse_edits_since(self, n_edits: int) -> None:
-        if self._n_edits != n_edits:
+        if self.state.n_edits != n_edits:
             raise ParameterError(
                 "the hierarchy was changed by its own metric or progress callback while points were compared: they may "
                 "read it, but not edit it"
             )
 
     def _refuse_while_read(self) -> None:
-        if self._turns.is_mine:
+        if self.state.turns.is_mine:
             raise ParameterError("a metric must not edit the hierarchy that it is called for; it may read it")
 
     def _require_points(self, what: str) -> None:

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from evertree.errors import DimensionError, InvalidKeyError, listed
-from evertree.exchange import read_newick
-from evertree.frames import is_frame, take_keys
 from evertree.hierarchy.workings import HierarchyWorkings
-from evertree.inputs import as_keys
-from evertree.tree import starting
+from evertree.input.arrays import as_keys
+from evertree.input.frames import is_frame, take_keys
+from evertree.io.newick import read_newick
+from evertree.tree import initial
 
 
 class HierarchyStarts(HierarchyWorkings):
@@ -51,8 +51,8 @@ class HierarchyStarts(HierarchyWorkings):
         """
         h = cls(linkage, metric, **options)  # type: ignore[call-arg]
         leaves, _ = h._begin(X, keys, sample_weight)
-        starting.shape_at_random(h._live, leaves, h.seed)
-        h._live.rebuild()
+        initial.shape_at_random(h.state.live, leaves, h.seed)
+        h.state.live.rebuild()
         return h
 
     @classmethod

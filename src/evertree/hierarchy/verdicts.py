@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.atomic import of_one_moment
 from evertree.errors import InvariantError, ParameterError, UnstableError, listed
 from evertree.hierarchy.reader import HierarchyReader
-from evertree.inputs import as_whole_number
+from evertree.input.arrays import as_whole_number
+from evertree.locking import of_one_moment
 from evertree.tree import certificate, invariants
 
 
@@ -99,7 +99,9 @@ class HierarchyVerdicts(HierarchyReader):
         found = np.empty(len(self), np.int32)
         if len(self) < 3:
             return found[:0]
-        return found[: kernels.scan.find_violations(self._live.for_scanning(), self._live.tag, found)]
+        return found[
+            : kernels.shared.violations.find_violations(self.state.live.for_scanning(), self.state.live.tag, found)
+        ]
 
     @of_one_moment
     def is_monotone(self) -> bool:
@@ -115,7 +117,7 @@ class HierarchyVerdicts(HierarchyReader):
         if len(self) < 3:
             return True
         found = np.empty(len(self), np.int32)
-        return int(kernels.scan.find_inversions(self._live.tree, self._live.tag, found)) == 0
+        return int(kernels.shared.violations.find_inversions(self.state.live.tree, self.state.live.tag, found)) == 0
 
     @of_one_moment
     def is_stable(self) -> bool:
@@ -135,7 +137,7 @@ class HierarchyVerdicts(HierarchyReader):
         >>> h.is_stable()
         True
         """
-        return self.is_monotone() and not self._live.blocked(self.nodes()).any()
+        return self.is_monotone() and not self.state.live.blocked(self.nodes()).any()
 
     @of_one_moment
     def instability(self, sample: int | None = 1000, confidence: float = 0.95) -> Instability:
@@ -179,7 +181,7 @@ class HierarchyVerdicts(HierarchyReader):
         is_sample = size is not None and size < nodes.size
         if is_sample:
             nodes = np.random.default_rng(self.seed).choice(nodes, size, replace=False)
-        n_blocked = int(self._live.blocked(nodes).sum()) if nodes.size else 0
+        n_blocked = int(self.state.live.blocked(nodes).sum()) if nodes.size else 0
         return Instability.of(n_blocked, nodes.size, float(confidence) if is_sample else None)
 
     @of_one_moment
@@ -208,11 +210,11 @@ class HierarchyVerdicts(HierarchyReader):
         if len(self) < 3:
             return
         found = np.empty(len(self), np.int32)
-        if kernels.scan.find_inversions(self._live.tree, self._live.tag, found):
+        if kernels.shared.violations.find_inversions(self.state.live.tree, self.state.live.tag, found):
             raise UnstableError(
                 f"the tree is not a batch tree: {self._named(found[0])} is higher than its parent. refine() mends that"
             )
-        flaw = certificate.find_flaw(self._live)
+        flaw = certificate.find_flaw(self.state.live)
         if flaw is not None:
             raise UnstableError(
                 f"the tree is not a batch tree: {self._named(flaw[0])} and {self._named(flaw[1])} are closer to each "
@@ -237,8 +239,8 @@ class HierarchyVerdicts(HierarchyReader):
         >>> h.validate()
         """
         try:
-            invariants.check_all_but_statistics(self._live, self._keys.leaves())
-            invariants.check_statistics(self._live)
+            invariants.check_all_but_statistics(self.state.live, self.state.keys.leaves())
+            invariants.check_statistics(self.state.live)
         except InvariantError as error:
             raise InvariantError(f"{error}: a bug in evertree, please report it") from None
 

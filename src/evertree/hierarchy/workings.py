@@ -9,18 +9,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.atomic import Uninterrupted
-from evertree.columns import NULL
 from evertree.errors import ParameterError
-from evertree.frames import is_frame, take_keys
 from evertree.hierarchy.reader import NO_LEAVES
 from evertree.hierarchy.verdicts import HierarchyVerdicts
-from evertree.incoming import Progress, receive, without_first
-from evertree.inputs import as_keys, as_weights
-from evertree.keys import KeyTable
-from evertree.tree import Incoming, LiveTree, crowd, new_tree, rounds, starting, treelets
-from evertree.tree.by_means import REORDER_SHARE, MeanLiveTree
-from evertree.window import Moment, MovingWindow, Window, moment_of
+from evertree.input.arrays import as_keys, as_weights
+from evertree.input.frames import is_frame, take_keys
+from evertree.input.keys import KeyTable
+from evertree.input.points import Progress, receive, without_first
+from evertree.kernels.columns import NULL
+from evertree.locking import Uninterrupted, of_one_moment
+from evertree.tree import Incoming, LiveTree, initial, new_tree
+from evertree.tree.parallel import insert, rounds, treelets
+from evertree.tree.statistics import REORDER_SHARE, MeanLiveTree
+from evertree.windows import Moment, MovingWindow, Window, moment_of
 
 #: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
 UNDOABLE = 10_000
@@ -55,7 +56,7 @@ class HierarchyWorkings(HierarchyVerdicts):
     _lock: threading.RLock
 
     def _refuse_while_threads_refine(self) -> None:
-        if self._live.has_threads:
+        if self.state.live.has_threads:
             raise ParameterError(
                 "a progress callback of a refinement by several threads may read and copy the hierarchy, but not edit "
                 "it: do that when refine() has returned, or create the hierarchy with n_jobs=None"
@@ -63,15 +64,15 @@ class HierarchyWorkings(HierarchyVerdicts):
 
     def _settled(self) -> LiveTree:
         """The tree, fit for a copy also where threads refine it: what is left to do after their moves is counted."""
-        if isinstance(self._live, MeanLiveTree) and self._live.has_threads:
-            treelets.settle(self._live)
-        return self._live
+        if isinstance(self.state.live, MeanLiveTree) and self.state.live.has_threads:
+            treelets.settle(self.state.live)
+        return self.state.live
 
     def _new_keys(self, keys: Any, count: int) -> list[Hashable] | None:
         if keys is None:
             return None
         chosen = as_keys(keys)
-        self._keys.check_new(chosen, count)
+        self.state.keys.check_new(chosen, count)
         return chosen
 
     def _checked(
@@ -80,20 +81,39 @@ class HierarchyWorkings(HierarchyVerdicts):
         """New points with their weights, and keys where the user chose any."""
         if isinstance(keys, str) and is_frame(X):
             keys, X = take_keys(X, keys)
-        live = None if self._live.is_blank else self._live
-        leaves = self._keys.leaves() if self._live.needs_order else NO_LEAVES
+        live = None if self.state.live.is_blank else self.state.live
+        leaves = self.state.keys.leaves() if self.state.live.needs_order else NO_LEAVES
         weights, chosen = NO_WEIGHTS, None
 
         def check(count: int) -> None:  # before a function is called for each pair
             nonlocal weights, chosen
             weights, chosen = as_weights(sample_weight, count), self._new_keys(keys, count)
 
-        n_edits = self._n_edits
-        incoming = receive(self._live.scheme, X, live, leaves, check, checked_progress(progress))
+        n_edits = self.state.n_edits
+        incoming = receive(self.state.live.scheme, X, live, leaves, check, checked_progress(progress))
         self._refuse_edits_since(n_edits)
         if weights.size:
-            self._live.check_range(incoming, weights)
+            self.state.live.check_range(incoming, weights)
         return incoming, weights, chosen
+
+    @of_one_moment
+    def check(self, X: Any, keys: Any = None, sample_weight: Any = None) -> None:
+        """Refuse the points that `insert` would refuse. Nothing is changed.
+
+        Parameters
+        ----------
+        X, keys, sample_weight
+            As for `insert`.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> h.check([[0.0, 1.0]])
+        >>> h.check([[0.0, np.nan]])
+        Traceback (most recent call last):
+        evertree.errors.NotFiniteError: X must be finite; ...
+        """
+        self._checked(X, keys, sample_weight)
 
     def _insert(
         self,
@@ -106,27 +126,27 @@ class HierarchyWorkings(HierarchyVerdicts):
 
         Points that would be outside at once are numbered, but never in the tree.
         """
-        n_passing = 0 if self._window is None else self._window.n_passing(weights.size)
+        n_passing = 0 if self.state.window is None else self.state.window.n_passing(weights.size)
         staying = without_first(incoming, n_passing, len(self))
         count = len(staying)
-        with Uninterrupted() as held, self._turns.door:
+        with Uninterrupted() as held, self.state.turns.door:
             before = self._undo_copy(count)
             live = self._live_for(staying)
-            self._keys.reserve(count)
+            self.state.keys.reserve(count)
             with self._recorded("insert", chosen, incoming, weights, moment) as edit:
-                others = self._keys.leaves() if live.needs_order else NO_LEAVES
-                births = self._keys.next_births(weights.size)[n_passing:]
+                others = self.state.keys.leaves() if live.needs_order else NO_LEAVES
+                births = self.state.keys.next_births(weights.size)[n_passing:]
                 leaves = self._hang(live, live.add_leaves(staying, weights[n_passing:], births, others), before, held)
                 if leaves is None:
                     edit.undo()
                     return []  # Ctrl-C is raised where the block ends
-                self._live = live
-                self._n_edits += 1
-                added = self._keys.add(chosen, leaves, n_passing)
-                if self._window is not None:
-                    self._window.admit(self._keys.next_birth, moment)
+                self.state.live = live
+                self.state.n_edits += 1
+                added = self.state.keys.add(chosen, leaves, n_passing)
+                if self.state.window is not None:
+                    self.state.window.admit(self.state.keys.next_birth, moment)
                     self._take_out(*self._outside(moment))
-                    self._window.settle(moment)
+                    self.state.window.settle(moment)
                 return added
 
     def _hang(
@@ -140,17 +160,17 @@ class HierarchyWorkings(HierarchyVerdicts):
         start = 0
         try:
             while start < leaves.size:
-                stop = start + crowd.n_at_once(live, leaves.size - start)
-                crowd.insert(live, leaves[start:stop], lambda: held.should_stop and before is not None)
+                stop = start + insert.n_at_once(live, leaves.size - start)
+                insert.insert(live, leaves[start:stop], lambda: held.should_stop and before is not None)
                 start = stop
                 leaves = self._reorder(live, REORDER_SHARE, leaves)
                 if held.should_stop and before is not None:
-                    self._live, self._keys = before
+                    self.state.live, self.state.keys = before
                     return None
             rounds.warm_up(live)
         except BaseException:  # such as a lack of memory: threads take some
             if before is not None:
-                self._live, self._keys = before
+                self.state.live, self.state.keys = before
             else:
                 live.detach(leaves[live.tree.parent[leaves] > NULL])
                 live.release(leaves)
@@ -159,53 +179,53 @@ class HierarchyWorkings(HierarchyVerdicts):
 
     def _remove(self, gone: list[Hashable], leaves: NDArray[np.int32]) -> None:
         """Remove live points."""
-        with Uninterrupted(), self._turns.door, self._recorded("remove", gone):
+        with Uninterrupted(), self.state.turns.door, self._recorded("remove", gone):
             self._take_out(gone, leaves)
-            self._n_edits += 1
+            self.state.n_edits += 1
 
     def _take_out(self, gone: list[Hashable], leaves: NDArray[np.int32]) -> None:
         """Take live points, if there are any, out of the tree."""
         if gone:
-            self._live.detach(leaves)
-            self._live.release(leaves)
-            self._keys.discard(gone)
+            self.state.live.detach(leaves)
+            self.state.live.release(leaves)
+            self.state.keys.discard(gone)
 
     def _moment(self, time: Any) -> Moment | None:
         """The moment of an edit, where that matters."""
-        return moment_of(self._window, time)
+        return moment_of(self.state.window, time)
 
     def _window_with(self, limits: Window | None) -> MovingWindow | None:
         """A window with new limits, which knows what the present one knows."""
-        if limits is None or self._window is None:
+        if limits is None or self.state.window is None:
             return None if limits is None else MovingWindow(limits)
-        return self._window.changed(limits)
+        return self.state.window.changed(limits)
 
     def _keep(self, window: MovingWindow | None, moment: Moment | None) -> list[Hashable]:
         """Set a window, or lift it; take out what is outside, and return its keys."""
         limits = None if window is None else window.limits
-        with Uninterrupted(), self._turns.door, self._recorded_window(limits, moment):
+        with Uninterrupted(), self.state.turns.door, self._recorded_window(limits, moment):
             if window is not None and len(self) and window.n_marks == 0:
-                window.admit(self._keys.next_birth, moment)
-            self._window = window
+                window.admit(self.state.keys.next_birth, moment)
+            self.state.window = window
             gone, leaves = self._outside(moment)
             self._take_out(gone, leaves)
             if window is not None:
                 window.settle(moment)
-            self._n_edits += 1
+            self.state.n_edits += 1
             return gone
 
     def _outside(self, moment: Moment | None) -> tuple[list[Hashable], NDArray[np.int32]]:
         """The keys and the leaves of the points that are outside the window, oldest first. O(their number)."""
-        if self._window is None:
+        if self.state.window is None:
             return [], NO_LEAVES
-        birth, last = self._window.too_old(moment), self._window.limits.last
+        birth, last = self.state.window.too_old(moment), self.state.window.limits.last
         n_outside = 0 if last is None else max(len(self) - last, 0)
         if birth == 0:
-            return self._keys.oldest(n_outside)
+            return self.state.keys.oldest(n_outside)
         count = max(n_outside, _FIRST_LOOK)
         while True:
-            keys, leaves = self._keys.oldest(count)
-            n_old = int(np.searchsorted(self._live.tree.birth[leaves], birth))
+            keys, leaves = self.state.keys.oldest(count)
+            n_old = int(np.searchsorted(self.state.live.tree.birth[leaves], birth))
             if n_old < count:
                 n_outside = max(n_outside, n_old)
                 return keys[:n_outside], leaves[:n_outside]
@@ -219,21 +239,21 @@ class HierarchyWorkings(HierarchyVerdicts):
         weights: NDArray[np.float64],
     ) -> None:
         """Give live points checked values."""
-        live = self._live
+        live = self.state.live
         births = live.tree.birth[leaves]
-        order = self._keys.leaves() if live.needs_order else leaves
-        with Uninterrupted(), self._turns.door, self._recorded("update", changed, incoming, weights):
+        order = self.state.keys.leaves() if live.needs_order else leaves
+        with Uninterrupted(), self.state.turns.door, self._recorded("update", changed, incoming, weights):
             live.detach(leaves)
             live.fill(leaves, incoming, weights, births, order)
             live.insert(leaves)
-            self._n_edits += 1
+            self.state.n_edits += 1
 
     def _order_and_positions(self, leaves: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
         """What stored dissimilarities of changed points are to, and where these stand in it, as they were named."""
-        if not self._live.needs_order:
+        if not self.state.live.needs_order:
             return leaves, np.arange(leaves.size)
-        order = self._keys.leaves()
-        place = np.empty(self._live.capacity, np.intp)
+        order = self.state.keys.leaves()
+        place = np.empty(self.state.live.capacity, np.intp)
         place[order >> 1] = np.arange(order.size)
         return order, place[leaves >> 1]
 
@@ -254,11 +274,11 @@ class HierarchyWorkings(HierarchyVerdicts):
 
     def _undo_copy(self, count: int) -> tuple[LiveTree, KeyTable] | None:
         """Tree and keys as they are, where a batch is so large that a copy costs little beside it."""
-        return (self._live.copy(), self._keys.copy()) if count >= max(len(self), UNDOABLE) else None
+        return (self.state.live.copy(), self.state.keys.copy()) if count >= max(len(self), UNDOABLE) else None
 
     def _live_for(self, incoming: Incoming) -> LiveTree:
         """The tree, with room for new points; the first ones decide on the columns and the type."""
-        live = self._live
+        live = self.state.live
         if live.is_blank:
             live = new_tree(live.scheme, live.aim, incoming.n_columns, incoming.stored.dtype)
             live.reserve(len(incoming))
@@ -271,7 +291,7 @@ class HierarchyWorkings(HierarchyVerdicts):
         place = live.reorder(share)
         if place is None:
             return leaves
-        self._keys.relocate(place)
+        self.state.keys.relocate(place)
         return place[leaves]
 
     def _begin(self, X: Any, keys: Any, sample_weight: Any) -> tuple[NDArray[np.int32], Incoming]:
@@ -279,9 +299,9 @@ class HierarchyWorkings(HierarchyVerdicts):
         incoming, weights, chosen = self._checked(X, keys, sample_weight)
         if len(incoming) == 0:
             return NO_LEAVES, incoming
-        self._live = self._live_for(incoming)
-        leaves = self._live.add_leaves(incoming, weights, self._keys.next_births(len(incoming)), NO_LEAVES)
-        self._keys.add(chosen, leaves)
+        self.state.live = self._live_for(incoming)
+        leaves = self.state.live.add_leaves(incoming, weights, self.state.keys.next_births(len(incoming)), NO_LEAVES)
+        self.state.keys.add(chosen, leaves)
         return leaves, incoming
 
     def _grown(
@@ -293,9 +313,9 @@ class HierarchyWorkings(HierarchyVerdicts):
     ) -> Self:
         """Hang points into a new hierarchy in the shape of the SciPy matrix that a function finds for them."""
         leaves, incoming = self._begin(X, keys, sample_weight)
-        Z = starting.checked_linkage_matrix(linkage_matrix(self._live, leaves, incoming), leaves.size)
-        starting.shape_from_linkage(self._live, leaves, Z)
-        self._live.rebuild()
+        Z = initial.checked_linkage_matrix(linkage_matrix(self.state.live, leaves, incoming), leaves.size)
+        initial.shape_from_linkage(self.state.live, leaves, Z)
+        self.state.live.rebuild()
         return self
 
 

@@ -26,7 +26,7 @@ def _hash_of_sources() -> str:
     """A fingerprint of all the code that kernels are compiled from."""
     kernels = Path(__file__).parent
     linkages = kernels.parent / "linkages"
-    sources = [*sorted(kernels.glob("*.py")), *sorted(linkages.glob("*.py")), kernels.parent / "columns.py"]
+    sources = [*sorted(kernels.glob("*.py")), *sorted(linkages.glob("*.py")), kernels.parent / "kernels/columns.py"]
     digest = hashlib.sha256()
     for source in sources:
         digest.update(source.name.encode())

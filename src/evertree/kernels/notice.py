@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from evertree.columns import MeanTree, PairTree
+from evertree.kernels.columns import MeanTree, PairTree
 
 #: About how many seconds it takes to compile what a linkage needs, by the kind of tree that it has.
 _SECONDS = {MeanTree: 15, PairTree: 30}

@@ -1,7 +1,7 @@
 """Anytime hierarchical clustering (`tab.OHC`) with the next check chosen in a given order, to study what that does.
 
-`evertree.kernels.homogenise` checks the node that came last. Here the nodes that may violate homogeneity wait in a
-queue that is a stack, a ring, a heap or an urn.
+`evertree.kernels.shared.homogenise` checks the node that came last. Here the nodes that may violate homogeneity wait in
+a queue that is a stack, a ring, a heap or an urn.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.columns import CHECKS, MOVES, NULL, PENDING, MeanTree, PairTree
-from evertree.kernels.check import find_near
+from evertree.kernels.columns import CHECKS, MOVES, NULL, PENDING, MeanTree, PairTree
 from evertree.kernels.compile import choose, inline, kernel
-from evertree.kernels.homogenise import guarded_tolerance, make_move, note_empty
-from evertree.kernels.linkage_values import linkage_value
-from evertree.kernels.pair_check import cross, side_of
-from evertree.kernels.topology import sibling
-from evertree.kernels.worklist import pop, push
+from evertree.kernels.pairwise.check import cross, side_of
+from evertree.kernels.shared.check import find_near
+from evertree.kernels.shared.homogenise import guarded_tolerance, make_move, note_empty
+from evertree.kernels.shared.linkage_values import linkage_value
+from evertree.kernels.shared.topology import sibling
+from evertree.kernels.shared.worklist import pop, push
 
 # Orders.
 LAST_IN_FIRST_OUT = 0

@@ -2,7 +2,7 @@
 
 The file `ward.py` has `LINKAGE`, what Python knows of Ward's linkage, and functions, what kernels know of it. These
 stand for the steps of kernels that have the same name and are marked `linkage_must_define` or `linkage_may_define`
-there; see `evertree.kernels.by_linkage`. CONTRIBUTING.md says what a new one needs.
+there; see `evertree.kernels.dispatch`. CONTRIBUTING.md says what a new one needs.
 
 Importing this package imports none of the files, and no compiler.
 """

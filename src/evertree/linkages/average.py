@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.columns import ITSELF, LEFT_IS_EXACT, RIGHT_IS_EXACT, TRIANGLE
+from evertree.kernels.columns import ITSELF, LEFT_IS_EXACT, RIGHT_IS_EXACT, TRIANGLE
 from evertree.kernels.compile import inline, step
-from evertree.kernels.pair_check import (
+from evertree.kernels.pairwise.check import (
     LARGEST_ERROR,
     LEFT,
     RIGHT,
@@ -19,9 +19,9 @@ from evertree.kernels.pair_check import (
     set_cross,
     side_of,
 )
-from evertree.kernels.pair_values import collect_both, value_between
-from evertree.kernels.pairs import find_shares, weighted_sum
-from evertree.kernels.topology import is_leaf
+from evertree.kernels.pairwise.pairs import find_shares, weighted_sum
+from evertree.kernels.pairwise.values import collect_both, value_between
+from evertree.kernels.shared.topology import is_leaf
 from evertree.linkages import Linkage, Tag
 
 #: Pairs that may be compared in one go, without a pause.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from evertree.columns import ITSELF, TRIANGLE
+from evertree.kernels.columns import ITSELF, TRIANGLE
 from evertree.kernels.compile import step
-from evertree.kernels.pair_check import cross, forget_cross, set_cross, side_of
-from evertree.kernels.pair_point import know_smaller_first
-from evertree.kernels.pair_values import collect_both
-from evertree.kernels.pairs import farthest
+from evertree.kernels.pairwise.check import cross, forget_cross, set_cross, side_of
+from evertree.kernels.pairwise.pairs import farthest
+from evertree.kernels.pairwise.point import know_smaller_first
+from evertree.kernels.pairwise.values import collect_both
 from evertree.linkages import Linkage, Tag
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.columns import NOTHING, SQUARE_ROOT, TRIANGLE
+from evertree.kernels.columns import NOTHING, SQUARE_ROOT, TRIANGLE
 from evertree.kernels.compile import step
-from evertree.kernels.pair_radius import find_radius, radius_with
-from evertree.kernels.pair_values import NOTHING_YET, value_below
-from evertree.kernels.pairs import collect_rows, copy_rows, covering_radius
-from evertree.kernels.topology import is_leaf
+from evertree.kernels.pairwise.pairs import collect_rows, copy_rows, covering_radius
+from evertree.kernels.pairwise.radius import find_radius, radius_with
+from evertree.kernels.pairwise.values import NOTHING_YET, value_below
+from evertree.kernels.shared.topology import is_leaf
 from evertree.linkages import Linkage, Tag
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.columns import NULL
+from evertree.kernels.columns import NULL
 from evertree.kernels.compile import inline, step
-from evertree.kernels.pair_check import cross, set_cross, side_of
-from evertree.kernels.pair_point import know_smaller_first
-from evertree.kernels.pair_values import NOTHING_YET, collect_both
-from evertree.kernels.pairs import nearest
-from evertree.kernels.topology import is_leaf
+from evertree.kernels.pairwise.check import cross, set_cross, side_of
+from evertree.kernels.pairwise.pairs import nearest
+from evertree.kernels.pairwise.point import know_smaller_first
+from evertree.kernels.pairwise.values import NOTHING_YET, collect_both
+from evertree.kernels.shared.topology import is_leaf
 from evertree.linkages import Linkage, Tag
 
 

@@ -22,11 +22,11 @@ from evertree.errors import (
     ParameterError,
     either,
 )
-from evertree.inputs import as_count, as_height
+from evertree.input.arrays import as_count, as_height
+from evertree.io.atomic_write import check_target, replacing
 from evertree.plotting.axes import matplotlib
 from evertree.plotting.dendrogram import LINK_COLOR, NOISE_COLOR, PALETTE, plot_dendrogram
 from evertree.plotting.layout import lay_out
-from evertree.replacing import check_target, replacing
 
 if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.columns import NOISE, NULL
 from evertree.errors import DimensionError, InvalidKeyError, ParameterError
-from evertree.inputs import as_choice, as_whole_number
+from evertree.input.arrays import as_choice, as_whole_number
+from evertree.kernels.columns import NOISE, NULL
 from evertree.plotting.axes import given_or_new, matplotlib
 from evertree.plotting.layout import SPACING, Layout, as_linkage_matrix, lay_out
 

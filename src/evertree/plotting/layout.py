@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.errors import DataError, DimensionError, NotFiniteError, NotNumericError
-from evertree.inputs import as_count
+from evertree.input.arrays import as_count
 
 #: Distance of neighbours at the bottom, as in SciPy: they are at 5, 15, 25, ….
 SPACING = 10.0

@@ -13,7 +13,14 @@ import evertree
 from evertree.errors import ParameterError
 from evertree.extras import require
 from evertree.reproduce import figures, mnist, page, runner, section5
-from evertree.reproduce.questions import growth, insertion_orders, metric_learning, orders, over_time, random_single
+from evertree.reproduce.questions import (
+    growth,
+    insertion_orders,
+    metric_learning,
+    orders,
+    over_time,
+    random_single,
+)
 from evertree.reproduce.records import Records, check_settings, write_table, write_text
 from evertree.reproduce.study import Settings, Study
 

@@ -15,8 +15,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.types import UserDefinedType
 
-from evertree.atomic import Uninterrupted
 from evertree.errors import DatabaseError, TransientDatabaseError
+from evertree.locking import Uninterrupted
 from evertree.sql.credentials import make_engine, scrubbed, shown
 
 _P = ParamSpec("_P")

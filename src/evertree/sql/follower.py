@@ -13,11 +13,11 @@ from typing import Any, Self
 import numpy as np
 import sqlalchemy as sa
 
-from evertree.atomic import one_at_a_time
+from evertree.durable import DurableHierarchy
 from evertree.errors import ParameterError
 from evertree.hierarchy import Hierarchy
+from evertree.locking import one_at_a_time
 from evertree.partition import Partition
-from evertree.refinement import Report
 from evertree.sql.database import Database
 from evertree.sql.flow import Change, keys_at, next_id
 from evertree.sql.loop import Loop
@@ -26,7 +26,7 @@ from evertree.sql.scan import Known, Scan
 from evertree.sql.scores import Scored
 from evertree.sql.settings import SCORE, Settings
 from evertree.sql.tables import State, Tables
-from evertree.store import DurableHierarchy
+from evertree.tree.refine import Report
 
 
 @dataclass(frozen=True)

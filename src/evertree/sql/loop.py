@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from evertree.errors import ParameterError, TransientDatabaseError
-from evertree.inputs import as_height
+from evertree.input.arrays import as_height
 from evertree.sql.database import Database
 
 logger = logging.getLogger("evertree.sql")

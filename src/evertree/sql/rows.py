@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.errors import DataError, DimensionError, DuplicateKeyError, InvalidKeyError, listed
-from evertree.metrics import largest_value
+from evertree.input.metrics import largest_value
 from evertree.sql.settings import Settings
 from evertree.sql.vectors import as_vectors, no_vectors
 

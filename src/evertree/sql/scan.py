@@ -165,7 +165,7 @@ class Scan:
     ) -> None:
         """Apply the rows of a query."""
         for rows in self._database.stream(connection, query, self._chunk):
-            batch = self._decoder.decode(rows, self._h._live.n_columns)
+            batch = self._decoder.decode(rows, self._h.n_columns)
             self._complaint = self._complaint or batch.complaint
             if not batch.keys:
                 self._refuse_other_lengths(rows)
@@ -175,7 +175,7 @@ class Scan:
 
     def _refuse_other_lengths(self, rows: Sequence[Sequence[Any]]) -> None:
         """Vectors that all have become longer or shorter are no mistake in a few rows."""
-        known = self._h._live.n_columns
+        known = self._h.n_columns
         if known is None or self._settings.vector is None or 2 * len(rows) < min(len(self._h), self._chunk):
             return
         batch = self._decoder.decode(rows, None)
@@ -209,7 +209,7 @@ class Scan:
         known, new = np.flatnonzero(is_known), np.flatnonzero(~is_known)
         if known.size:
             keys, points = _at(batch, known)
-            places = np.flatnonzero(_differ(_points_of(h, keys), points))
+            places = np.flatnonzero(_differ(h.points(keys), points))
             if places.size:
                 keys, points = _at(batch, known[places])
                 self._known.unscored += keys  # before Ctrl-C can come
@@ -249,11 +249,6 @@ def _at(batch: Batch, positions: NDArray[np.intp]) -> tuple[list[Hashable], Any]
     if isinstance(batch.points, list):
         return keys, [batch.points[i] for i in positions.tolist()]
     return keys, batch.points[positions]
-
-
-def _points_of(h: Hierarchy, keys: list[Hashable]) -> Any:
-    """The points that a tree has for some keys."""
-    return h._live.points(h._keys.leaves_of(keys))
 
 
 def _differ(old: Any, new: Any) -> NDArray[np.bool_]:

@@ -40,12 +40,7 @@ class Scored:
     def of(cls, h: Hierarchy, now: Partition, keys: Sequence[Hashable], others: NDArray[np.intp], measure: str) -> Self:
         """Score points of `h`, whose clusters are `now`: by key, where they are still there, and by position."""
         live = [key for key in keys if key in h]
-        positions = np.unique(np.concatenate([_positions(h, now, live), others]))
-        return cls(positions, h._scores_of(keys_at(now, positions), measure).tolist())
-
-
-def _positions(h: Hierarchy, now: Partition, keys: Sequence[Hashable]) -> NDArray[np.intp]:
-    births = now._points.births
-    if not keys or births is None:  # as of an empty hierarchy
-        return np.empty(0, np.intp)
-    return np.searchsorted(births, h._live.tree.birth[h._keys.leaves_of(keys)])  # they ascend
+        positions = np.unique(np.concatenate([h.positions(live), others]))
+        if not positions.size:  # as of an empty hierarchy
+            return cls.none()
+        return cls(positions, h.score_samples(keys=keys_at(now, positions), measure=measure).tolist())

@@ -13,9 +13,9 @@ import numpy as np
 from evertree.errors import ParameterError, listed
 from evertree.hierarchy import Hierarchy
 from evertree.hierarchy.anomalies import MEASURES
-from evertree.inputs import as_choice, as_count, as_height
+from evertree.input.arrays import as_choice, as_count, as_height
 from evertree.partition import Partition
-from evertree.scheme import DISSIMILARITIES, OBJECTS, Scheme
+from evertree.tree.scheme import DISSIMILARITIES, OBJECTS, Scheme
 
 #: The column with how far rows stand apart.
 SCORE = "score"

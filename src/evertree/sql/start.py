@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from evertree.errors import DatabaseError, ParameterError, listed
 from evertree.hierarchy import Hierarchy
-from evertree.inputs import as_count, as_seconds
+from evertree.input.arrays import as_count, as_seconds
 from evertree.sql.database import Database
 from evertree.sql.follower import Follower, close_all
 from evertree.sql.rows import Decoder
@@ -209,7 +209,7 @@ def _prepare(database: Database, settings: Settings, token: str, reset: bool) ->
 
 def _opened(store: str | os.PathLike[str], like: Hierarchy) -> Hierarchy:
     """The hierarchy in a file, or a new one, with the options of another."""
-    from evertree.store import open as open_store
+    from evertree.durable import open as open_store
 
     return open_store(
         store,

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from evertree.scheme import Scheme
-from evertree.tree.by_means import MeanLiveTree
-from evertree.tree.by_pairs import PairLiveTree
-from evertree.tree.live import Aim, Incoming, LiveTree
+from evertree.tree.base import Aim, Incoming, LiveTree
+from evertree.tree.pairwise import PairLiveTree
+from evertree.tree.scheme import Scheme
+from evertree.tree.statistics import MeanLiveTree
 
 __all__ = ["Aim", "Incoming", "LiveTree", "MeanLiveTree", "PairLiveTree", "new_tree"]
 

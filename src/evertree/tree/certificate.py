@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.columns import NULL
-from evertree.tree.by_means import MeanLiveTree
-from evertree.tree.live import LiveTree
+from evertree.kernels.columns import NULL
+from evertree.tree.base import LiveTree
+from evertree.tree.statistics import MeanLiveTree
 from evertree.tree.views import Merges, find_merges
 
 
@@ -23,7 +23,7 @@ def find_flaw(live: LiveTree) -> tuple[int, int] | None:
         return _flaw_of_pairs(live, leaves, merges)
     room = np.empty(leaves.size, np.int32), np.empty(live.tree.parent.size, np.int32)
     order = np.concatenate([leaves, merges.inner])
-    u, v = kernels.replay.replay_means(live.tree, live.tag, order, *room)
+    u, v = kernels.shared.certify.replay_means(live.tree, live.tag, order, *room)
     return None if u == NULL else (int(u), int(v))
 
 
@@ -42,9 +42,9 @@ def _flaw_of_pairs(live: LiveTree, leaves: NDArray[np.int32], merges: Merges) ->
     d, alive = squareform(live.dissimilarities(leaves)), np.empty(n, np.int64)
     if live.scheme.linkage.has_centers:
         room = np.empty_like(d), np.empty(n, np.int64), alive
-        n_made, a, b = kernels.replay.replay_by_radius(live.tag, d, *room, pairs, death)
+        n_made, a, b = kernels.shared.certify.replay_by_radius(live.tag, d, *room, pairs, death)
     else:
-        n_made, a, b = kernels.replay.replay_by_recurrence(live.tag, d, tree.size[leaves], alive, pairs, death)
+        n_made, a, b = kernels.shared.certify.replay_by_recurrence(live.tag, d, tree.size[leaves], alive, pairs, death)
     if n_made < 0:
         return None
     for u in merges.inner[:n_made].tolist():

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.columns import (
+from evertree.errors import InvariantError
+from evertree.kernels.columns import (
     DUE,
     FREE,
     FREE_INNER,
@@ -26,10 +27,9 @@ from evertree.columns import (
     MeanTree,
     PairTree,
 )
-from evertree.errors import InvariantError
-from evertree.tree.by_means import MeanLiveTree
-from evertree.tree.by_pairs import PairLiveTree
-from evertree.tree.live import LiveTree
+from evertree.tree.base import LiveTree
+from evertree.tree.pairwise import PairLiveTree
+from evertree.tree.statistics import MeanLiveTree
 
 #: Squares below this have lost their digits.
 VANISHING = 1e-300
@@ -267,7 +267,7 @@ def _compare_height(live: MeanLiveTree, u: int, x: NDArray[np.float64], toleranc
 def _height_of_union(live: MeanLiveTree, a: Any, b: Any, sq_dist: Any) -> Any:
     """ζ between nodes, or between each of some and another, from the squared distance between their means."""
     size, variance = live.tree.size, live.tree.variance
-    return kernels.linkage_values.value_of_means(live.tag, size[a], variance[a], size[b], variance[b], sq_dist)
+    return kernels.shared.linkage_values.value_of_means(live.tag, size[a], variance[a], size[b], variance[b], sq_dist)
 
 
 def check_points(live: LiveTree) -> None:

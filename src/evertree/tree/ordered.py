@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from evertree import kernels
-from evertree.columns import NULL, UNLIMITED
-from evertree.tree.live import LiveTree
+from evertree.kernels.columns import NULL, UNLIMITED
+from evertree.tree.base import LiveTree
 
 #: The orders in which nodes that may violate homogeneity can be checked: their numbers in the kernel, in words.
 ORDERS = ("last in first out", "first in first out", "at random", "bottom up", "largest violation")

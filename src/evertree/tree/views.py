@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.columns import NOISE
 from evertree.errors import ParameterError
-from evertree.tree.live import LiveTree
+from evertree.kernels.columns import NOISE
+from evertree.tree.base import LiveTree
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def _heights(
     height = np.zeros(live.tree.parent.size)
     height[inner] = live.scheme.height(live.linkage_values(inner))
     if monotone:
-        kernels.heights.make_monotone(live.tree, nodes, height)
+        kernels.shared.heights.make_monotone(live.tree, nodes, height)
     return height
 
 
@@ -140,7 +140,7 @@ def cut(
             )
         n_splits = candidates.size if n_clusters is None else n_clusters - 1
         is_split[candidates[_last_of_largest(node_height[candidates], n_splits)]] = True
-        kernels.cut.split_above(live.tree, nodes, is_split)
+        kernels.shared.cut.split_above(live.tree, nodes, is_split)
     return _labels(live, leaves, nodes, is_split, min_size)
 
 
@@ -203,10 +203,10 @@ def cophenetic(live: LiveTree, leaves: NDArray[np.int32], monotone: bool) -> NDA
     height = merges.height
     if not live.scheme.linkage.from_pairs:
         d = live.dissimilarities(leaves)
-        kernels.ultrametric.average_heights(live.tree, merges.inner, first, stop, ordered, position, d, height)
+        kernels.shared.cophenetic.average_heights(live.tree, merges.inner, first, stop, ordered, position, d, height)
         if monotone:
-            kernels.heights.make_monotone(live.tree, merges.nodes, height)
-    kernels.ultrametric.spread_heights(live.tree, merges.inner, first, stop, ordered, position, height, condensed)
+            kernels.shared.heights.make_monotone(live.tree, merges.nodes, height)
+    kernels.shared.cophenetic.spread_heights(live.tree, merges.inner, first, stop, ordered, position, height, condensed)
     return condensed
 
 
@@ -221,7 +221,7 @@ def purity(live: LiveTree, leaves: NDArray[np.int32], classes: NDArray[np.int64]
     if n_pairs == 0:
         return 1.0
     zeros = np.zeros_like(counts)
-    total = kernels.purity.sum_purity(live.tree, nodes, first, stop, class_of[ordered], zeros, zeros.copy())
+    total = kernels.shared.purity.sum_purity(live.tree, nodes, first, stop, class_of[ordered], zeros, zeros.copy())
     return float(total) / n_pairs
 
 
@@ -230,5 +230,5 @@ def _spans(live: LiveTree, nodes: NDArray[np.int32]) -> tuple[NDArray[np.int32],
     leaves = np.empty((nodes.size + 1) // 2, np.int32)
     first = np.empty(live.tree.parent.size, np.int32)
     stop = np.empty(live.tree.parent.size, np.int32)
-    kernels.traverse.find_spans(live.tree, nodes, leaves, first, stop)
+    kernels.shared.traverse.find_spans(live.tree, nodes, leaves, first, stop)
     return leaves, first, stop

@@ -36,14 +36,14 @@ def run(settings: Settings, case: Case) -> list[Row]:
     data, linkage, order, repetition = str(case[0]), str(case[1]), str(case[2]), int(case[3])
     X, seed = draw(settings, data, N, repetition)
     start = Hierarchy.random(X, linkage, goal="homogeneous", seed=seed)
-    homogenise_in_order(start.copy()._live, order, settings.rng("orders", *case), 0)  # to compile
+    homogenise_in_order(start.copy().state.live, order, settings.rng("orders", *case), 0)  # to compile
     seconds = []
     for _ in range(TIMES):
         h = start.copy()
         began = time.perf_counter()
-        homogenise_in_order(h._live, order, settings.rng("orders", *case))
+        homogenise_in_order(h.state.live, order, settings.rng("orders", *case))
         seconds.append(time.perf_counter() - began)
-    return [(h.n_moves, h._live.n_checks, min(seconds), correlation(h))]
+    return [(h.n_moves, h.state.live.n_checks, min(seconds), correlation(h))]
 
 
 def study() -> Study:

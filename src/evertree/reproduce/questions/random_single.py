@@ -41,8 +41,8 @@ def run(settings: Settings, case: Case) -> list[Row]:
     rng = settings.rng("random single", *case)
     stretch = max(1, round(EVERY * n * n))
     found: list[Row] = [(0, total_linkage(h), correlation(h))]
-    while h._live.n_pending:
-        homogenise_in_order(h._live, order, rng, stretch)
+    while h.state.live.n_pending:
+        homogenise_in_order(h.state.live, order, rng, stretch)
         found.append((h.n_moves, total_linkage(h), correlation(h)))
     return found
 

@@ -1,0 +1,176 @@
+"""`open`: a durable hierarchy in a new file, or the one that a file has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from evertree.durable.durable_hierarchy import DurableHierarchy
+from evertree.durable.lock import WriterLock
+from evertree.durable.replay import check_tree, read_snapshot
+from evertree.durable.sqlite_file import Database, check_place
+from evertree.errors import FileFormatError, ParameterError
+from evertree.hierarchy import Hierarchy
+from evertree.input.metrics import ALIASES
+from evertree.io import snapshot
+from evertree.locking import Uninterrupted
+
+#: What `Hierarchy` takes beside the linkage and the metric.
+_OPTIONS = ("metric_params", "goal", "search_width", "seed")
+
+
+def open(  # noqa: A001  as in the standard library's modules that have an open of their own
+    path: str | os.PathLike[str],
+    linkage: str | None = None,
+    metric: str | Callable[..., Any] | None = None,
+    *,
+    read_only: bool = False,
+    start: Hierarchy | None = None,
+    **options: Any,
+) -> DurableHierarchy:
+    """Open a durable hierarchy: one file, every edit of which is committed before the call returns.
+
+    The file is an SQLite database, with the points in it. Whatever happens to the process or the machine, opening it
+    again gives the hierarchy with every edit that was acknowledged, and the same tree.
+
+    Parameters
+    ----------
+    path : str or path
+        Made if there is no such file.
+    linkage, metric : optional
+        As for `Hierarchy`. By default those of the file, and ``"ward"`` and ``"euclidean"`` for a new one. A file
+        cannot hold a function: give it every time. Without it points can be removed, but none inserted.
+    read_only : bool
+        Open it while another process writes to it. The hierarchy is that of this moment; see
+        `DurableHierarchy.refresh`.
+    start : Hierarchy, optional
+        For a new file: what to begin with, such as ``et.load(path)`` or ``et.Hierarchy.from_linkage(...)``. It is
+        copied.
+    **options
+        ``metric_params``, ``goal``, ``search_width`` and ``seed``, as for `Hierarchy`.
+
+    Returns
+    -------
+    h : DurableHierarchy
+        Close it, or use ``with``.
+
+    Raises
+    ------
+    LockedError
+        If the file is open for writing elsewhere.
+    CorruptFileError
+        If the file is damaged. It is left as it is.
+    NewerFormatError
+        If a newer evertree wrote it.
+    ParameterError
+        If an option is not what the file has.
+
+    Notes
+    -----
+    While a file is open, SQLite keeps two more beside it, named with ``-wal`` and ``-shm``, and there is a lock, named
+    with ``-lock``. Copy the file when it is closed. Locks do not work on some network file systems.
+
+    An edit that finds that opening the file would take long writes a snapshot before it returns. On a million points
+    that takes some seconds.
+
+    Examples
+    --------
+    >>> with et.open("durable.evertree", linkage="average") as h:
+    ...     keys = h.insert([[0.0], [5.0], [1.0]], keys=["a", "b", "c"])
+    >>> with et.open("durable.evertree") as h:  # in another process, on another day
+    ...     h.remove(["b"])
+    ...     h.keys(), h.linkage
+    (['a', 'c'], 'average')
+    """
+    place = os.path.realpath(os.fsdecode(path))
+    unknown = set(options) - set(_OPTIONS)
+    if unknown:
+        raise TypeError(f"open() got an unexpected option {min(unknown)!r}; there are {', '.join(_OPTIONS)}")
+    wanted = {"linkage": linkage, "metric": metric, **options}
+    wanted = {name: value for name, value in wanted.items() if value is not None or name == "search_width"}
+    check_place(place, read_only)
+    if read_only:
+        if start is not None:
+            raise ParameterError("start must be None with read_only=True")
+        return _read(place, wanted)
+    lock, was_there = None, os.path.exists(place)
+    try:
+        with Uninterrupted():  # Ctrl-C comes when the lock is known here
+            lock = WriterLock(place)
+        return _write(place, lock, wanted, start)
+    except BaseException:
+        if lock is not None:
+            if not was_there and os.path.exists(place):
+                os.unlink(place)
+            lock.release()
+        raise
+
+
+def _read(place: str, wanted: Mapping[str, Any]) -> DurableHierarchy:
+    h = _restored(place, wanted)
+    if h is None:
+        raise FileFormatError(f"{place} is empty: open it for writing first")
+    return h
+
+
+def _write(place: str, lock: WriterLock, wanted: Mapping[str, Any], start: Hierarchy | None) -> DurableHierarchy:
+    # Read first, as a reader does: so a damaged file is left as it is, with its log.
+    durable = _restored(place, wanted) if os.path.exists(place) and os.path.getsize(place) else None
+    if durable is not None and start is not None:
+        raise ParameterError(f"start must be None for a file that is there already; there is {place}")
+    database = Database(place, is_checked=True)
+    try:
+        if durable is not None:
+            durable._write_to(database, lock)
+            return durable
+        h = Hierarchy(**wanted) if start is None else start.copy()
+        h.n_jobs = None  # edits are made again when the file is opened, by one thread as they were
+        _check_options(place, h, wanted)
+        database.write_snapshot(*snapshot.contents(h.state.live, h.state.keys, h._options))
+        durable = DurableHierarchy._over(place, h)
+        durable._write_to(database, lock)
+        return durable
+    except BaseException:
+        database.close()
+        raise
+
+
+def _restored(place: str, wanted: Mapping[str, Any]) -> DurableHierarchy | None:
+    """The hierarchy in a file, to be read; None if the file has none yet."""
+    database = Database(place, read_only=True)
+    try:
+        if database.is_new:
+            return None
+        with database.reading():
+            durable = DurableHierarchy._over(place, read_snapshot(database, wanted.get("metric")))
+            durable._replay(database, database.seq)
+    finally:
+        database.close()
+    check_tree(durable, place)
+    _check_options(place, durable, wanted)
+    return durable
+
+
+def _check_options(place: str, h: Hierarchy, wanted: Mapping[str, Any]) -> None:
+    """Refuse options that are not those of the hierarchy in the file."""
+    for name, value in wanted.items():
+        found = getattr(h, name)
+        if name == "metric" and isinstance(value, str):
+            is_same = ALIASES.get(value, value) == found
+        else:
+            is_same = _params_agree(found, value) if name == "metric_params" else found == value
+        if not is_same:
+            change = {"linkage": "set_linkage() changes it", "metric": "set_metric() changes it"}
+            remedy = change.get(name, "a new file, with start=, can have another")
+            shown = h.state.live.scheme.metric_name if name == "metric" else repr(found)
+            raise ParameterError(
+                f"{name} must be None or {shown}, which the hierarchy in {place} has; it is {value!r}: {remedy}"
+            )
+
+
+def _params_agree(found: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> bool:
+    known = found or {}
+    return known.keys() == wanted.keys() and all(np.array_equal(known[name], wanted[name]) for name in known)

@@ -1,0 +1,252 @@
+"""What users pass as points, made into what a tree takes in: vectors, objects or dissimilarities.
+
+Nothing here changes a hierarchy, so all of it may refuse, and a user's function may fail.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.errors import (
+    DataError,
+    DimensionError,
+    MagnitudeError,
+    NotFiniteError,
+    NotNumericError,
+    ParameterError,
+)
+from evertree.input.arrays import as_array, as_dissimilarities, as_points
+from evertree.input.metrics import LARGEST
+from evertree.tree import Incoming, LiveTree
+from evertree.tree.scheme import DISSIMILARITIES, OBJECTS, VECTORS, Scheme
+
+#: Called with the number of pairs done, and of all pairs.
+Progress = Callable[[int, int], object]
+
+#: Seconds between two calls of a progress callback.
+_PROGRESS_EVERY = 0.1
+
+#: Pairs that a compiled function is given at a time.
+_PAIRS_AT_ONCE = 1 << 20
+
+
+def receive(
+    scheme: Scheme,
+    X: Any,
+    live: LiveTree | None = None,
+    leaves: NDArray[np.int32] | None = None,
+    check: Callable[[int], object] | None = None,
+    progress: Progress | None = None,
+) -> Incoming:
+    """New points for a tree that uses `scheme` and has its points at `leaves`; for a new one by default.
+
+    `check` is called with their number before a function is called for each pair.
+    """
+    order = np.empty(0, np.int32) if leaves is None else leaves
+    if scheme.holds == DISSIMILARITIES:
+        matrix = as_dissimilarities(X, order.size, None if live is None else live.dtype)
+        if check is not None:
+            check(len(matrix))
+        return Incoming(dissimilarities=matrix)
+    points = _as_points_or_objects(scheme, X, live)
+    if check is not None:
+        check(len(points))
+    if scheme.holds == OBJECTS:
+        old = [] if live is None or order.size == 0 else live.points(order)
+        n_pairs = len(points) * len(old) + len(points) * (len(points) - 1) // 2
+        return Incoming(points, None, evaluated(scheme.metric, points, old, progress), n_pairs)
+    assert scheme.vectors is not None
+    return Incoming(points, coordinates=scheme.vectors.coordinates(points))
+
+
+def receive_alone(scheme: Scheme, X: Any, live: LiveTree, leaves: NDArray[np.int32]) -> Incoming:
+    """New points that are compared with those at `leaves`, and not with each other.
+
+    Stored dissimilarities among them are zero, and mean nothing.
+    """
+    if scheme.holds == VECTORS:
+        return receive(scheme, X, live, leaves)
+    if scheme.holds == OBJECTS:
+        points = _as_points_or_objects(scheme, X, live)
+        old = live.points(leaves)
+        known = [evaluated(scheme.metric, points[k : k + 1], old, None)[:, : leaves.size] for k in range(len(points))]
+        matrix = np.concatenate([np.empty((0, leaves.size)), *known])
+    else:
+        points, matrix = None, as_array(X)
+        if matrix.ndim != 2 or matrix.shape[1] != leaves.size:
+            raise DimensionError(
+                f"X must have {leaves.size} columns, the dissimilarities to keys(); its shape is {matrix.shape}"
+            )
+    whole = as_dissimilarities(np.hstack([matrix, np.zeros((len(matrix), len(matrix)))]), leaves.size, live.dtype)
+    return Incoming(points, None, whole)
+
+
+def receive_changed(
+    scheme: Scheme,
+    X: Any,
+    live: LiveTree,
+    leaves: NDArray[np.int32],
+    changed: NDArray[np.intp],
+    progress: Progress | None = None,
+) -> Incoming:
+    """New values for the points at the positions `changed` among `leaves`.
+
+    Stored dissimilarities are between each of them and all leaves.
+    """
+    if scheme.holds == DISSIMILARITIES:
+        return Incoming(dissimilarities=as_dissimilarities(X, leaves.size, live.dtype, changed))
+    points = _as_points_or_objects(scheme, X, live)
+    if len(points) != changed.size:
+        raise DimensionError(f"X must have a row for each key, {changed.size} in all; it has {len(points)}")
+    if scheme.holds != OBJECTS:
+        assert scheme.vectors is not None
+        return Incoming(points, coordinates=scheme.vectors.coordinates(points))
+    rest = np.setdiff1d(np.arange(leaves.size), changed)
+    fresh = evaluated(scheme.metric, points, live.points(leaves[rest]), progress)
+    matrix = np.empty((changed.size, leaves.size))
+    matrix[:, rest], matrix[:, changed] = fresh[:, : rest.size], fresh[:, rest.size :]
+    n_pairs = changed.size * rest.size + changed.size * (changed.size - 1) // 2
+    return Incoming(points, None, matrix, n_pairs)
+
+
+def receive_again(live: LiveTree, leaves: NDArray[np.int32]) -> Incoming:
+    """The points of a tree at `leaves` with the dissimilarities that it has stored."""
+    from scipy.spatial.distance import squareform
+
+    condensed = live.dissimilarities(leaves)
+    square = squareform(condensed) if condensed.size else np.zeros((leaves.size, leaves.size))
+    return Incoming(
+        None if live.scheme.holds == DISSIMILARITIES else live.points(leaves), None, square.astype(live.dtype)
+    )
+
+
+def without_first(incoming: Incoming, count: int, n_live: int) -> Incoming:
+    """Incoming points but for the first `count` of them; stored dissimilarities are to `n_live` others and theirs."""
+    if count == 0:
+        return incoming
+    points, coordinates, matrix = incoming.points, incoming.coordinates, incoming.dissimilarities
+    return Incoming(
+        None if points is None else points[count:],
+        None if coordinates is None else coordinates[count:],
+        None if matrix is None else np.hstack([matrix[count:, :n_live], matrix[count:, n_live + count :]]),
+        incoming.n_evaluated,
+    )
+
+
+def _as_points_or_objects(scheme: Scheme, X: Any, live: LiveTree | None) -> Any:
+    """Vectors as an array, objects as a list."""
+    if scheme.holds != OBJECTS:
+        return as_points(X, None if live is None else live.n_columns, None if live is None else live.dtype)
+    holds_vectors = live is not None and live.n_columns is not None
+    array = np.asarray(X) if hasattr(X, "__array__") else None
+    is_numeric = array is not None and array.dtype.kind in "fiub"
+    is_table = is_compiled(scheme.metric) and _is_table(X)
+    if holds_vectors or is_table or (is_numeric and live is None):
+        points = as_points(X, live.n_columns if live is not None and holds_vectors else None, None)
+        # As they were given, bit for bit: a function may count on integers.
+        return np.ascontiguousarray(array) if is_numeric else points
+    if hasattr(X, "columns") or (array is not None and array.ndim > 1):
+        raise NotNumericError(
+            "X must be a list of points with a metric of your own; it is a table: use X.to_dict('records') for dicts, "
+            "X.to_numpy().tolist() for lists, or one of its columns"
+        )
+    if (array is not None and array.ndim == 0) or isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
+        raise NotNumericError(
+            f"X must be a collection of points, also with a metric of your own: wrap a single one as [x]; it is {X!r}"
+        )
+    if is_numeric:
+        raise DimensionError(
+            "X must be a list of points, as those before it were; it is an array of numbers: use list(X) if each is one"
+        )
+    return list(X)
+
+
+def _is_table(X: Any) -> bool:
+    """Whether all points are vectors of numbers of the same length."""
+    try:
+        return np.ndim(X) == 2 and np.asarray(X).dtype.kind in "fiub"
+    except ValueError:
+        return False
+
+
+def is_compiled(metric: object) -> bool:
+    """Whether a function was compiled by Numba."""
+    return type(metric).__module__.startswith("numba.") and hasattr(metric, "py_func")
+
+
+def evaluated(metric: Any, new: Any, old: Any, progress: Progress | None) -> NDArray[np.float64]:
+    """The dissimilarities between new points and old ones, and then among the new: each pair is evaluated once."""
+    matrix = np.zeros((len(new), len(old) + len(new)))
+    if is_compiled(metric) and isinstance(new, np.ndarray):
+        _evaluate_compiled(metric, new, old, matrix, progress)
+    else:
+        _evaluate_each(metric, new, old, matrix, progress)
+    _check_values(metric, matrix, len(old))
+    return matrix
+
+
+def _check_values(metric: Any, matrix: NDArray[np.float64], n_old: int) -> None:
+    bad = ~((matrix >= 0) & (matrix <= LARGEST))
+    if bad.any():
+        a, b = np.argwhere(bad)[0]
+        other = f"live point {b}" if b < n_old else f"point {b - n_old} of X"
+        name = getattr(metric, "__name__", "the metric")
+        kinds: list[type[DataError]] = [DataError, MagnitudeError, NotFiniteError]
+        error = kinds[0 if matrix[a, b] < 0 else 1 if np.isfinite(matrix[a, b]) else 2]
+        raise error(
+            f"metric must give finite numbers that are not negative and at most {LARGEST:.3g}; {name} gave "
+            f"{matrix[a, b]} for point {a} of X and {other}"
+        )
+
+
+def _evaluate_each(metric: Any, new: Any, old: Any, matrix: NDArray[np.float64], progress: Progress | None) -> None:
+    """Call a Python function, the older point first."""
+    n_old, total = len(old), len(new) * len(old) + len(new) * (len(new) - 1) // 2
+    done, last = 0, time.perf_counter()
+    for a in range(len(new)):
+        for b in range(n_old + a):
+            value = metric(old[b] if b < n_old else new[b - n_old], new[a])
+            if isinstance(value, (str, bytes)):
+                raise NotNumericError(f"metric must give numbers; it gave {value!r}")
+            try:
+                matrix[a, b] = float(value)
+            except (TypeError, ValueError, OverflowError):
+                raise NotNumericError(f"metric must give numbers; it gave {value!r}") from None
+            if progress is not None and time.perf_counter() - last >= _PROGRESS_EVERY:
+                progress(done + b + 1, total)
+                last = time.perf_counter()
+        done += n_old + a
+        matrix[:a, n_old + a] = matrix[a, n_old : n_old + a]
+    if progress is not None:
+        progress(total, total)
+
+
+def _evaluate_compiled(metric: Any, new: Any, old: Any, matrix: NDArray[np.float64], progress: Progress | None) -> None:
+    """Let a compiled function run over many pairs at a time."""
+    n_old, n_all = len(old), len(old) + len(new)
+    x = np.ascontiguousarray(np.concatenate([np.asarray(old, np.float64).reshape(n_old, new.shape[1]), new]))
+    try:
+        compiled = kernels.pairwise.dissimilarities.compiled_row(metric, x.dtype)
+    except Exception as error:  # Numba has many kinds
+        raise ParameterError(
+            f"metric must be a compiled function of two arrays of float64 that gives a number: {error}"
+        ) from error
+    row = kernels.pairwise.dissimilarities.row_address(compiled)
+    others = np.arange(n_all, dtype=np.int32)
+    none = np.empty(0)
+    at_once = max(1, _PAIRS_AT_ONCE // max(n_all, 1))
+    total = len(new) * n_old + len(new) * (len(new) - 1) // 2
+    for a in range(0, len(new), at_once):
+        stop = min(a + at_once, len(new))
+        for line in range(a, stop):  # only pairs with older points, so that each is evaluated once
+            older = n_old + line
+            kernels.pairwise.pairs.fill_row(row, x, none, older, others[:older], matrix[line, :older])
+            matrix[:line, older] = matrix[line, n_old:older]
+        if progress is not None:
+            progress(stop * n_old + stop * (stop - 1) // 2, total)

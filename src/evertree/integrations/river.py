@@ -1,0 +1,402 @@
+"""`RiverClustering` and `RiverAnomalies`: a live tree of the newest points of a stream, with the interface of river."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from evertree.errors import DimensionError, NotFiniteError, NotNumericError, ParameterError, listed
+from evertree.extras import require
+from evertree.hierarchy import Hierarchy
+from evertree.hierarchy.anomalies import MEASURES
+from evertree.input.arrays import as_choice, as_count, as_height, as_whole_number
+from evertree.locking import Uninterrupted
+from evertree.partition import Partition
+
+require("river", "clustering of a stream", "river")
+
+from river import base  # noqa: E402
+
+#: Metrics that do not see a column in which both points are 0, so that room for more features changes no distance.
+_BLIND_TO_ZEROS = {
+    *("euclidean", "sqeuclidean", "cosine", "cityblock", "chebyshev", "minkowski"),
+    *("braycurtis", "canberra", "dice", "jaccard", "jensenshannon"),
+}
+
+
+class _TreeOfStream(base.Estimator):  # type: ignore[misc]
+    """What both have in common: a live tree of the newest points, features in columns, and scores."""
+
+    def __init__(
+        self,
+        linkage: str = "ward",
+        metric: str | Callable[..., Any] = "euclidean",
+        metric_params: Mapping[str, Any] | None = None,
+        window: int | None = 1000,
+        refresh: float = 0.05,
+        max_moves: int | None = None,
+        measure: str = "jump",
+    ) -> None:
+        if isinstance(metric, str) and metric == "precomputed":
+            raise ParameterError("metric must compare features, by name or as a function; it is 'precomputed'")
+        if window is not None:
+            as_count("window", window)
+        if as_height("refresh", refresh) >= 1:
+            raise ParameterError(f"refresh must be a share of the points, below 1; it is {refresh!r}")
+        if max_moves is not None:
+            as_whole_number("max_moves", max_moves)
+        as_choice("measure", measure, MEASURES)
+        self.linkage = linkage
+        self.metric = metric
+        self.metric_params = metric_params
+        self.window = window
+        self.refresh = refresh
+        self.max_moves = max_moves
+        self.measure = measure
+        self.hierarchy = Hierarchy(linkage, metric, metric_params=metric_params)
+        self.hierarchy.keep(last=window)
+        self._column_of: dict[Hashable, int] = {}
+        self._n_columns = 0  # of the hierarchy, which may have more than there are features
+        self._n_since_refresh = 0
+
+    def learn_one(self, x: dict[Hashable, Any]) -> None:
+        """Insert a point, forget the oldest one if there are more than `window`, and now and then refine the tree.
+
+        Parameters
+        ----------
+        x : dict
+            Features by name. The dict itself is not kept.
+
+        Raises
+        ------
+        NotNumericError, NotFiniteError
+            Where a feature is no number, or missing: river has transformers that mend this. Nothing has changed then.
+
+        Examples
+        --------
+        >>> model = et.RiverClustering(window=2)
+        >>> for value in (1.0, 2.0, 7.0):
+        ...     model.learn_one({"size": value})
+        >>> model.hierarchy.points()
+        array([[2.],
+               [7.]])
+        """
+        features = self._features(x)
+        column_of, n_columns = self._columns_for(features)
+        h = self.hierarchy
+        if n_columns > self._n_columns and len(h):
+            h = self._widened(n_columns)
+        with Uninterrupted():
+            h.insert([self._point(features, column_of, n_columns)])
+            self.hierarchy, self._column_of, self._n_columns = h, column_of, n_columns
+            self._n_since_refresh += 1
+        if self._n_since_refresh > self.refresh * len(h):
+            self._refresh()
+            self._n_since_refresh = 0
+
+    def score_one(self, x: dict[Hashable, Any]) -> float:
+        """How anomalous a point is: how far it would stand apart in the tree. The tree does not change.
+
+        It is scored by `Hierarchy.score_samples`, with the `measure` of the model.
+
+        Parameters
+        ----------
+        x : dict
+            Features by name. Those that no point has had are ignored.
+
+        Returns
+        -------
+        score : float
+            The higher, the more anomalous; 0 before the first point.
+
+        Examples
+        --------
+        >>> model = et.RiverAnomalies()
+        >>> for value in (1.0, 1.5, 2.0, 2.5):
+        ...     model.learn_one({"size": value})
+        >>> model.score_one({"size": 1.7}) < model.score_one({"size": 9.0})
+        True
+        """
+        points = [self._known_point(x)]
+        return float(self.hierarchy.score_samples(points, self.measure)[0]) if len(self.hierarchy) else 0.0
+
+    def _known_point(self, x: dict[Hashable, Any]) -> Any:
+        """A point with the features that are known."""
+        return self._point(self._features(x), self._column_of, self._n_columns)
+
+    def _refresh(self) -> None:
+        self.hierarchy.refine(moves=self.max_moves)
+
+    def _features(self, x: Any) -> dict[Hashable, Any]:
+        """The features of a point, once they are known to be what the metric compares."""
+        if not isinstance(x, Mapping):
+            raise NotNumericError(
+                f"x must be a dict of features by name; it is {type(x).__name__}. river.stream makes dicts from arrays "
+                "and tables"
+            )
+        return dict(x) if callable(self.metric) else _as_numbers(x)
+
+    def _point(self, features: dict[Hashable, Any], column_of: Mapping[Hashable, int], n_columns: int) -> Any:
+        """What a hierarchy holds of a point: features in their columns, or a dict for a metric that is a function."""
+        if callable(self.metric):
+            return features
+        row = np.zeros(n_columns)
+        for name, value in features.items():
+            if name in column_of:
+                row[column_of[name]] = value
+        return row
+
+    def _columns_for(self, features: dict[Hashable, Any]) -> tuple[dict[Hashable, int], int]:
+        """The columns of all features once these have theirs, and how many columns the hierarchy must have.
+
+        These are doubled where that is invisible, so that features that appear one by one cost little.
+        """
+        if callable(self.metric):
+            return self._column_of, self._n_columns
+        # By name, so that the order within a dict does not matter.
+        new = sorted(features.keys() - self._column_of.keys(), key=repr)
+        column_of = {**self._column_of, **{name: k for k, name in enumerate(new, len(self._column_of))}}
+        if not column_of:
+            raise DimensionError("x must have at least one feature, because it is the first point; it has none")
+        if len(column_of) <= self._n_columns:
+            return column_of, self._n_columns
+        return column_of, max(len(column_of), 2 * self._n_columns if self.metric in _BLIND_TO_ZEROS else 0)
+
+    def _widened(self, n_columns: int) -> Hierarchy:
+        """The same tree with more columns, in which all points are 0."""
+        h = self.hierarchy
+        X = np.pad(h.points(), ((0, 0), (0, n_columns - self._n_columns)))
+        wide = Hierarchy.from_linkage(
+            h.linkage_matrix(), X, self.linkage, self.metric, keys=h.keys(), metric_params=self.metric_params
+        )
+        wide.keep(last=self.window)
+        return wide
+
+
+class RiverClustering(_TreeOfStream, base.Clusterer):  # type: ignore[misc]
+    """Hierarchical clustering of a stream, for river: learn one point, ask for the cluster of one.
+
+    The newest points are in a live tree. Clusters keep their numbers while the stream goes on, and a cluster that is
+    new has a number that none had before.
+
+    Parameters
+    ----------
+    n_clusters : int or None
+        How many clusters to cut the tree into; None if `distance_threshold` is given. Until there are so many points,
+        each is a cluster.
+    distance_threshold : float or None
+        The height at which to cut it instead, in SciPy's units. Then `n_clusters` must be None.
+    linkage, metric, metric_params
+        As for `Hierarchy`. A metric that is a function gets two dicts.
+    window : int or None
+        How many points to keep, the newest ones; None for all, and then memory grows with the stream.
+    refresh : float
+        After how many new points, as a share of those in the tree, it is refined and cut anew; with 0 after each.
+        Between, a new point is in the cluster of those that the tree has put it with.
+    max_moves : int or None
+        How many moves a refinement may make; None until the tree is stable.
+    measure : {"jump", "displacement"}
+        What `score_one` measures; see `Hierarchy.score_samples`.
+
+    Attributes
+    ----------
+    hierarchy : Hierarchy
+        The live tree, for reading: cuts, plots, copies. Keys are the numbers of the points since the stream began. A
+        feature that is new may take a new hierarchy, with more columns, so do not hold on to it.
+
+    Notes
+    -----
+    A feature that a point lacks counts as 0, as in river's linear models. A feature that is new is a new column, which
+    is 0 for all points before; columns are never dropped. Features must be numbers, and distances depend on their
+    units: put ``preprocessing.StandardScaler`` before this, and ``preprocessing.OneHotEncoder`` where features are
+    words.
+
+    `predict_one` compares a point with all of the window.
+
+    Examples
+    --------
+    >>> from river import stream
+    >>> X = [[1, 2], [1, 4], [1, 0], [-4, 2], [-4, 4], [-4, 0]]
+    >>> model = et.RiverClustering(n_clusters=2)
+    >>> for x, _ in stream.iter_array(X):
+    ...     model.learn_one(x)
+    >>> model.predict_one({0: 1, 1: 1}), model.predict_one({0: -3, 1: 2})
+    (0, 1)
+    >>> model.hierarchy
+    Hierarchy(linkage='ward', metric='euclidean'): 6 points, 2 columns of float64
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | None = 2,
+        distance_threshold: float | None = None,
+        linkage: str = "ward",
+        metric: str | Callable[..., Any] = "euclidean",
+        metric_params: Mapping[str, Any] | None = None,
+        window: int | None = 1000,
+        refresh: float = 0.05,
+        max_moves: int | None = None,
+        measure: str = "jump",
+    ) -> None:
+        super().__init__(linkage, metric, metric_params, window, refresh, max_moves, measure)
+        if (n_clusters is None) == (distance_threshold is None):
+            raise ParameterError(
+                "n_clusters or distance_threshold must be given, and the other one be None; they are "
+                f"{n_clusters!r} and {distance_threshold!r}"
+            )
+        if n_clusters is not None:
+            as_count("n_clusters", n_clusters)
+        if distance_threshold is not None:
+            as_height("distance_threshold", distance_threshold)
+        self.n_clusters = n_clusters
+        self.distance_threshold = distance_threshold
+        self._partition: Partition | None = None
+        self._centers: dict[int, dict[Hashable, float]] = {}
+
+    def predict_one(self, x: dict[Hashable, Any]) -> int:
+        """The cluster of the nearest live point. The tree does not change.
+
+        Parameters
+        ----------
+        x : dict
+            Features by name. Those that no point has had are ignored.
+
+        Returns
+        -------
+        cluster : int
+            0 before the first point.
+
+        Examples
+        --------
+        >>> model = et.RiverClustering(n_clusters=2)
+        >>> for value in (1.0, 2.0, 8.0):
+        ...     model.learn_one({"size": value})
+        >>> model.predict_one({"size": 0.0}), model.predict_one({"size": 9.0})
+        (0, 1)
+        """
+        partition = self._clusters()
+        if partition is None:
+            return 0
+        nearest = self.hierarchy.locate([self._known_point(x)])[0].nearest
+        if nearest in partition:
+            return partition[nearest]
+        return next(partition[key] for key in self._companions(nearest) if key in partition)
+
+    @property
+    def centers(self) -> dict[int, dict[Hashable, float]]:
+        """For each cluster the means of its features, as of when the tree was last cut.
+
+        River's measures of clusters need them. Where the metric is a function, there are none.
+
+        Examples
+        --------
+        >>> model = et.RiverClustering(n_clusters=2)
+        >>> for value in (1.0, 2.0, 8.0):
+        ...     model.learn_one({"size": value})
+        >>> model.centers
+        {0: {'size': 1.5}, 1: {'size': 8.0}}
+        """
+        self._clusters()
+        return self._centers
+
+    def _companions(self, key: Hashable) -> Iterator[Hashable]:
+        """The points of the smallest cluster that a point is in, then of the next larger one, and so on."""
+        for node in self.hierarchy.ancestors(key):
+            yield from self.hierarchy.members(node)
+
+    def _clusters(self) -> Partition | None:
+        """The clusters as of the last refresh; None without points. Nobody is told of any before the first call.
+
+        If Ctrl-C has ended so many refreshes that all their points have left the window, it is cut without one.
+        """
+        h = self.hierarchy
+        if len(h) and (self._partition is None or self._n_since_refresh >= len(h)):
+            self._cut()
+        return self._partition
+
+    def _refresh(self) -> None:
+        super()._refresh()
+        if self._partition is not None:  # numbers that someone knows must last
+            self._cut()
+
+    def _cut(self) -> None:
+        """Cut the tree into clusters that keep the numbers that they had."""
+        h = self.hierarchy
+        n_clusters = None if self.n_clusters is None else min(self.n_clusters, len(h))
+        partition = h.partition(n_clusters=n_clusters, height=self.distance_threshold, follow=self._partition)
+        self._centers = {} if callable(self.metric) else self._means(partition)
+        self._partition = partition
+
+    def _means(self, partition: Partition) -> dict[int, dict[Hashable, float]]:
+        X = self.hierarchy.points()[:, : len(self._column_of)]
+        mean = {cluster: X[partition.labels == cluster].mean(axis=0).tolist() for cluster in partition.ids}
+        return {cluster: dict(zip(self._column_of, mean[cluster], strict=True)) for cluster in mean}
+
+
+class RiverAnomalies(_TreeOfStream, base.AnomalyDetector):  # type: ignore[misc]
+    """Anomalies of a stream, for river: a point is the more anomalous, the farther it would stand apart in the tree.
+
+    The tree is of the newest points. `RiverClustering` scores points, too: river takes what finds clusters and what
+    finds anomalies for two kinds of models, and so these are two classes.
+
+    Parameters
+    ----------
+    linkage, metric, metric_params
+        As for `Hierarchy`. A metric that is a function gets two dicts.
+    window : int or None
+        How many points to keep, the newest ones; None for all, and then memory grows with the stream.
+    refresh : float
+        After how many new points, as a share of those in the tree, it is refined; with 0 after each.
+    max_moves : int or None
+        How many moves a refinement may make; None until the tree is stable.
+    measure : {"jump", "displacement"}
+        What `score_one` measures; see `Hierarchy.score_samples`.
+
+    Attributes
+    ----------
+    hierarchy : Hierarchy
+        The live tree, for reading. Keys are the numbers of the points since the stream began.
+
+    Notes
+    -----
+    As for `RiverClustering`: features that are missing count as 0, and distances depend on units.
+
+    Examples
+    --------
+    >>> from river import preprocessing
+    >>> model = preprocessing.StandardScaler() | et.RiverAnomalies(window=100)
+    >>> for k in range(50):
+    ...     model.learn_one({"size": k % 7})
+    >>> model.score_one({"size": 3}) < model.score_one({"size": 30})
+    True
+    """
+
+
+def _as_numbers(x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
+    """The features of a point, once they are known to be finite numbers."""
+    words = [name for name, value in x.items() if not isinstance(value, (numbers.Real, np.bool_)) and value is not None]
+    if words:
+        raise NotNumericError(
+            f"features must be numbers; these are not: {listed(words)}. Put river.preprocessing.OneHotEncoder before "
+            "the model, or leave them out with river.compose.Discard"
+        )
+    found = {name: _as_float(value) for name, value in x.items()}
+    missing = [name for name, value in found.items() if not math.isfinite(value)]
+    if missing:
+        raise NotFiniteError(
+            f"features must be finite; these are missing, NaN or infinite: {listed(missing)}. Put "
+            "river.preprocessing.StatImputer before the model; a feature that is left out counts as 0"
+        )
+    return found
+
+
+def _as_float(value: Any) -> float:
+    """A number as a float, infinite where it is too large for one; NaN for None."""
+    try:
+        return math.nan if value is None else float(value)
+    except OverflowError:
+        return math.inf

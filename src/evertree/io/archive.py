@@ -1,0 +1,141 @@
+"""The file format: a header in JSON and named arrays in a zip archive (NumPy's ``.npz``), with no pickle in it.
+
+The header has the format's version, what the caller puts into it, and a SHA-256 of every array; a SHA-256 of the header
+stands beside it. A file of a newer version is refused with the remedy; one that was damaged or edited is refused too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.errors import CorruptFileError, EvertreeError, FileFormatError, NewerFormatError
+from evertree.io.atomic_write import replacing
+from evertree.io.json_values import to_json
+
+#: Written into every file. It grows when a reader of an older version could not understand the file.
+FORMAT_VERSION = 4
+
+_FORMAT = "evertree hierarchy"
+
+#: How a file of another kind begins.
+_SQLITE = b"SQLite format 3"
+
+#: What damaged or forged content leads to.
+SIGNS_OF_DAMAGE = (
+    EvertreeError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a file, so that at every moment there is a whole one."""
+    text = np.frombuffer(sealed(header, arrays), np.uint8)
+    with replacing(path) as file:
+        np.savez(file, header=text, header_sha256=_digest_of_text(text), **arrays)  # type: ignore[arg-type]
+
+
+def sealed(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """A header as text, with the format, its version and a SHA-256 of every array."""
+    digests = {name: _digest(array) for name, array in arrays.items()}
+    return to_json({"format": _FORMAT, "version": FORMAT_VERSION, **header, "sha256": digests})
+
+
+def unsealed(text: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The header that `sealed` wrote, if this version can read it. What its arrays are is checked by `check_arrays`."""
+    header = json.loads(text)
+    if not isinstance(header, dict) or header.get("format") != _FORMAT:
+        raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
+    if type(header["version"]) is not int or header["version"] < 1:
+        raise CorruptFileError(f"{path} is damaged: {header['version']!r} is no version")
+    if header["version"] > FORMAT_VERSION:
+        raise NewerFormatError(
+            f"{path} has format version {header['version']}, and this evertree reads up to {FORMAT_VERSION}: "
+            "upgrade evertree to read it"
+        )
+    return header
+
+
+def check_arrays(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]], path: str | os.PathLike[str]) -> None:
+    """Refuse arrays that are not those that the header was written for."""
+    for name, digest in header["sha256"].items():
+        if _digest(arrays[name]) != digest:
+            raise CorruptFileError(f"{path} is damaged: {name!r} does not have its checksum")
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and the arrays of a file, checked. They take no more memory than the file has bytes."""
+    if not os.path.isfile(path) and os.path.exists(path) and not os.path.isdir(path):
+        raise FileFormatError(f"{path} is a pipe or a device, and must be a file: write what comes out of it to one")
+    with open(path, "rb") as file:
+        beginning = file.read(len(_SQLITE))
+        if beginning == _SQLITE:
+            raise FileFormatError(
+                f"{path} is an SQLite database: if it is a durable hierarchy, use evertree.open(path)"
+            )
+        if not beginning.startswith(b"PK"):
+            raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _read_archive(archive, path)
+        except (EvertreeError, MemoryError):
+            raise
+        except zipfile.BadZipFile as error:
+            raise CorruptFileError(f"{path} is damaged: its end, or a part of it, is missing or changed") from error
+        except Exception as error:  # zipfile and NumPy raise many kinds of errors on damaged files
+            raise CorruptFileError(f"{path} is damaged: {error}") from error
+
+
+def _read_archive(
+    archive: zipfile.ZipFile, path: str | os.PathLike[str]
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    if "header.npy" not in archive.namelist():
+        raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
+    members = archive.infolist()
+    if sum(member.file_size for member in members) > os.path.getsize(path):
+        raise CorruptFileError(f"{path} is damaged, or was packed: it says that it holds more than its size")
+    if min(member.header_offset for member in members) > 0:
+        raise CorruptFileError(f"{path} is damaged: something else stands before the archive")
+    text = _read_array(archive, "header")
+    header = unsealed(text.tobytes(), path)
+    if not np.array_equal(_read_array(archive, "header_sha256"), _digest_of_text(text)):
+        raise CorruptFileError(f"{path} is damaged: its header does not have its checksum")
+    arrays = {name: _read_array(archive, name) for name in header["sha256"]}
+    check_arrays(header, arrays, path)
+    return header, arrays
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    with archive.open(f"{name}.npy") as member:
+        is_first = np.lib.format.read_magic(member) == (1, 0)
+        read_shape = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read_shape(member)
+        said = member.tell() + math.prod(shape) * dtype.itemsize
+        if said != archive.getinfo(member.name).file_size:  # before memory is taken for it
+            raise ValueError(f"{name!r} does not have the {said} bytes that it should have")
+        member.seek(0)
+        return np.lib.format.read_array(member, allow_pickle=False)
+
+
+def _digest_of_text(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return np.frombuffer(hashlib.sha256(text.tobytes()).digest(), np.uint8)
+
+
+def _digest(array: NDArray[Any]) -> str:
+    digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
+    digest.update(np.ascontiguousarray(array).data)  # without a copy of a contiguous one
+    return digest.hexdigest()

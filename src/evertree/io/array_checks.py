@@ -1,0 +1,100 @@
+"""What the arrays of a file must be before a kernel may follow the numbers in them: kernels trust their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.errors import CorruptFileError
+from evertree.kernels.columns import (
+    CURSOR,
+    FRESH_ROW,
+    GOAL,
+    INNER_TOP,
+    LEAF_TOP,
+    MEAN_NODE,
+    N_NEAR,
+    N_POINTS,
+    N_SEARCH_STATE,
+    N_TREE_STATE,
+    N_WORK_STATE,
+    NULL,
+    ORDERED_AT,
+    PAIR_NODE,
+    PENDING,
+    ROOT,
+    STABLE_FROM_BELOW,
+    UNLIMITED,
+)
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def check_layout(arrays: Arrays, is_of_means: bool, stores_dissimilarities: bool, n_columns: int | None) -> None:
+    """Refuse arrays of other types and lengths than those of a tree, and numbers of nodes that are none. O(n).
+
+    What an older version did not write may be missing. Whether it all is a tree is checked when it is one in memory.
+    """
+    size = arrays["tree.parent"].size
+    rows = size // 2
+    node = MEAN_NODE if is_of_means else PAIR_NODE
+    of_nodes = {name: (node[name], (size,)) for name in node.names or ()}
+    lists = arrays["search.fresh"].size if "search.fresh" in arrays else 0
+    data = arrays["tree.mean" if is_of_means else "x"]
+    if data.dtype not in (np.float32, np.float64) or size % 2 or lists not in (0, rows):
+        raise CorruptFileError("an array has another type or length than those beside it")
+    shape = (size if is_of_means else rows, n_columns)
+    if stores_dissimilarities:
+        shape = 1, rows * (rows - 1) // 2
+    expected: dict[str, tuple[Any, tuple[int | None, ...]]] = {
+        **{f"work.{name}": of_nodes.pop(name) for name in ("mark", "due")},
+        **{f"tree.{name}": kind for name, kind in of_nodes.items()},
+        "tree.state": (np.int64, (N_TREE_STATE,)),
+        "tree.mean": (data.dtype, shape),
+        "x": (data.dtype, shape),
+        "search.near": (np.int32, (lists, N_NEAR)),
+        "search.near_value": (data.dtype, (lists, N_NEAR)),
+        "search.fresh": (np.uint8, (lists,)),
+        "search.state": (np.int64, (N_SEARCH_STATE,)),
+    }
+    for name, (kind, lengths) in expected.items():
+        if name in arrays and (arrays[name].dtype, arrays[name].shape) != (kind, lengths):
+            raise CorruptFileError(f"{name!r} has another type or shape than {np.dtype(kind)} and {lengths}")
+    if "points" in arrays and (
+        arrays["points"].shape != (rows, n_columns) or arrays["points"].dtype.kind not in "fiub"
+    ):
+        raise CorruptFileError("there is not a point of numbers for each row")
+    _check_tree(arrays, size)
+    _check_work(arrays, size)
+
+
+def _check_tree(arrays: Arrays, size: int) -> None:
+    root, n_points, leaf_top, inner_top = arrays["tree.state"][[ROOT, N_POINTS, LEAF_TOP, INNER_TOP]].tolist()
+    is_sound = -1 <= root < size and (root == NULL) == (n_points == 0) and 0 <= n_points <= size // 2
+    is_sound &= 2 * max(leaf_top, inner_top) == size and min(leaf_top, inner_top) >= 0
+    for name in ("left", "right"):
+        children = arrays[f"tree.{name}"]
+        is_sound &= bool(children.min() >= NULL and children.max() < size)
+    is_sound &= bool(arrays["tree.parent"].max() < size)
+    if not is_sound:
+        raise CorruptFileError("a node has the number of none")
+
+
+def _check_work(arrays: Arrays, size: int) -> None:
+    """The worklist, and how far searches are; an older version had a shorter state."""
+    pending, state = arrays["work.pending"], arrays["work.state"]
+    is_sound = pending.dtype == np.int32 and pending.ndim == 1 and pending.size <= size
+    is_sound &= state.dtype == np.int64 and state.ndim == 1 and PENDING < state.size <= N_WORK_STATE
+    if is_sound:
+        counts = np.delete(state, [place for place in (CURSOR, ORDERED_AT) if place < state.size])
+        is_sound &= bool(np.all((counts >= 0) & (counts < UNLIMITED))) and int(state[PENDING]) == pending.size
+        is_sound &= state.size <= GOAL or int(state[GOAL]) <= STABLE_FROM_BELOW
+        is_sound &= state.size <= CURSOR or NULL <= int(state[CURSOR]) < size
+        is_sound &= state.size <= ORDERED_AT or abs(int(state[ORDERED_AT])) < UNLIMITED
+    if "search.state" in arrays:
+        is_sound &= 0 <= int(arrays["search.state"][FRESH_ROW]) <= size
+    if not is_sound:
+        raise CorruptFileError("what is left to do for the tree is not known")

@@ -1,0 +1,107 @@
+"""A tree as objects in objects, the form that ``d3.hierarchy`` reads."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.io.nodes import number_nodes
+
+
+def to_nested(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> dict[str, Any]:
+    """Dictionaries in dictionaries: what ``json.loads`` would make of the text of `to_nested_json`.
+
+    Parameters
+    ----------
+    Z : array of shape (n - 1, 4)
+        SciPy's linkage matrix.
+    keys : list of n keys
+        ``keys[i]`` is leaf i. Keys that JSON has no type for become their ``str()``.
+
+    Returns
+    -------
+    dict
+        The root. Leaves have ``key``, ``height`` and ``size``, others have ``height``, ``size`` and ``children``. A
+        tree without leaves is a root of size 0 without children.
+
+    Examples
+    --------
+    >>> from evertree.exchange import to_nested
+    >>> to_nested(np.array([[0.0, 1.0, 2.5, 2.0]]), ["a", ("b", 1)])["children"][1]
+    {'key': "('b', 1)", 'height': 0.0, 'size': 1}
+    """
+    if not keys:
+        return {"height": 0.0, "size": 0, "children": []}
+    nodes = number_nodes(Z, keys)
+    # A merge comes after its children, so they are there when it needs them.
+    made: list[dict[str, Any]] = [{"key": _plain(key), "height": 0.0, "size": 1} for key in keys]
+    inner = (column[len(keys) :].tolist() for column in (nodes.left, nodes.right, nodes.height, nodes.size))
+    for left, right, height, size in zip(*inner, strict=True):
+        made.append({"height": height, "size": size, "children": [made[left], made[right]]})
+    return made[-1]
+
+
+def to_nested_json(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> str:
+    """The tree as JSON text, of any depth.
+
+    Python's own ``json`` reads a text back only up to some hundred levels.
+
+    Parameters
+    ----------
+    Z : array of shape (n - 1, 4)
+        SciPy's linkage matrix.
+    keys : list of n keys
+        ``keys[i]`` is leaf i. Keys that JSON has no type for are written as their ``str()``.
+
+    Returns
+    -------
+    str
+        An object with ``key``, ``height`` and ``size`` for each leaf, with ``height``, ``size`` and ``children`` for
+        each other node. A tree without leaves is a root of size 0 without children.
+
+    Examples
+    --------
+    >>> from evertree.exchange import to_nested_json
+    >>> to_nested_json(np.empty((0, 4)), ["a"])
+    '{"key": "a", "height": 0.0, "size": 1}'
+    >>> to_nested_json(np.array([[0.0, 1.0, 2.5, 2.0]]), ["a", 7])
+    '{"height": 2.5, "size": 2, "children": [{"key": "a", "height": 0.0, "size": 1}, {"key": 7, ...}]}'
+    """
+    # The json module recurses, so it gets no more than a leaf at a time.
+    pieces: list[str] = []
+    waiting: list[dict[str, Any] | str] = [to_nested(Z, keys)]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            pieces.append(item)
+        elif "children" in item:
+            pieces.append(f'{{"height": {item["height"]!r}, "size": {item["size"]}, "children": [')
+            waiting.append("]}")
+            for i, child in enumerate(reversed(item["children"])):
+                if i > 0:
+                    waiting.append(", ")
+                waiting.append(child)
+        else:
+            pieces.append(json.dumps(item, allow_nan=False))
+    return "".join(pieces)
+
+
+def _plain(key: Hashable) -> str | int | float | bool | None:
+    """A key as JSON has it."""
+    if isinstance(key, np.bool | np.integer | np.floating):
+        key = key.item()
+    if key is None or isinstance(key, bool):
+        return key
+    # Subclasses, such as members of an Enum, are taken for what they hold.
+    if isinstance(key, str):
+        return str.__str__(key)
+    if isinstance(key, int):
+        return int(key)
+    if isinstance(key, float) and math.isfinite(key):
+        return float(key)
+    return str(key)

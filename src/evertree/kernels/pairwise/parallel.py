@@ -1,0 +1,74 @@
+"""Parts of the work on a `PairTree` that threads do at the same time, each with its own room to work in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import BLOCK, N_PIVOTS
+from evertree.kernels.compile import free_kernel, inline
+from evertree.kernels.pairwise.pairs import bounds, evaluate, measure_pivots
+from evertree.kernels.pairwise.point import point_to_union
+from evertree.kernels.pairwise.search import add_members
+from evertree.kernels.shared.topology import is_leaf
+
+#: Points that are measured at the same time: what is known of more does not fit into the cache.
+TOGETHER = 8
+
+
+@inline
+def evaluate_ahead(pairs, rows, others, ahead):
+    """Fill `ahead` with the dissimilarities between `rows` and `others`. O(m) for each."""
+    for t in range(0, others.size, BLOCK):
+        some = others[t : t + BLOCK]
+        for r in range(rows.size):
+            evaluate(pairs, rows[r], some, pairs.block)
+            for s in range(some.size):
+                for bound in range(ahead.shape[1]):
+                    ahead[r, bound, 2 * some[s]] = pairs.block[s]
+
+
+@inline
+def bound_ahead(pairs, rows, others, ahead):
+    """Fill `ahead` with bounds on the dissimilarities between `rows` and `others`; those to pivots are exact."""
+    for r in range(rows.size):
+        for t in range(others.size):
+            ahead[r, 0, 2 * others[t]], ahead[r, 1, 2 * others[t]] = bounds(pairs, rows[r], others[t])
+    evaluate_ahead(pairs, rows, pairs.pivots[: pairs.state[N_PIVOTS]], ahead)
+
+
+@inline
+def unite_ahead(linkage, tree, nodes, ahead):
+    """Fill `ahead` for the inner nodes among `nodes` from the leaves (`eq.Recurrence`). O(n) for each line."""
+    for u in nodes:
+        if not is_leaf(u):
+            a, b = tree.left[u], tree.right[u]
+            for r in range(ahead.shape[0]):
+                for bound in range(ahead.shape[1]):
+                    z_a, z_b = ahead[r, bound, a], ahead[r, bound, b]
+                    ahead[r, bound, u] = point_to_union(linkage, tree, a, b, z_a, z_b)
+
+
+@free_kernel
+def measure_ahead(tree, linkage, rows, others, mates, nodes, ahead):
+    """Fill `ahead` with bounds on the linkage between each of `rows`, which are about to come, and every node.
+
+    `mates` are all that come with these, `others` are they and the rows of the leaves in the tree; `nodes` are all in
+    the tree, children first. Where there is room for one number instead of two bounds, it is exact. O(n) for each, and
+    then O(n m).
+    """
+    pairs = tree.pairs
+    for r in range(mates.size):  # each thread needs all of them, and finds the same
+        measure_pivots(pairs, mates[r])
+    for t in range(0, rows.size, TOGETHER):
+        some, known = rows[t : t + TOGETHER], ahead[t : t + TOGETHER]
+        if ahead.shape[1] == 2:
+            bound_ahead(pairs, some, others, known)
+        else:
+            evaluate_ahead(pairs, some, others, known)
+        unite_ahead(linkage, tree, nodes, known)
+
+
+@free_kernel
+def measure_members(tree, linkage, a, rows, start, stop):
+    """Add members of `a` to its linkage to the leaves from row `start` to `stop`. See `search_pairs.add_members`."""
+    add_members(linkage, tree, np.int64(a), rows, np.int64(start), np.int64(stop))

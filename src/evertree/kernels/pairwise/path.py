@@ -1,0 +1,220 @@
+"""What a point, or a cluster, changes in a `PairTree` where it comes or goes: heights and cross values above it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import EVALUATED, EVALUATED_BEFORE, MEASURED, N_PIVOTS, NULL, PAUSED_NODE
+from evertree.kernels.compile import inline, kernel, step
+from evertree.kernels.dispatch import linkage_may_define
+from evertree.kernels.pairwise.check import (
+    LEFT,
+    RIGHT,
+    child_at,
+    cross,
+    cross_error,
+    forget_cross,
+    set_cross,
+    side_of,
+    strengthen,
+)
+from evertree.kernels.pairwise.pairs import is_pivot, note_stale
+from evertree.kernels.pairwise.point import is_known, judge_bounds, make_known, measure_point
+from evertree.kernels.pairwise.values import value_between
+from evertree.kernels.shared.topology import attach, detach, is_leaf, sibling
+from evertree.kernels.shared.worklist import note_due, push
+
+
+@linkage_may_define
+def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
+    """What is known of ζ(x, y) when node `i` joins x, or leaves it, from what was known before. O(1).
+
+    A lower bound, whether it is the value, and its error.
+    """
+    return 0.0, False, 0.0
+
+
+@linkage_may_define
+def changed_height(linkage, tree, w, x, y, i, comes):
+    """The height of w = (x, y) when node `i` joins x, or leaves it; NaN where it has to be computed from pairs."""
+    error = np.float64(tree.error[w])
+    value, is_exact, error_after = changed(linkage, tree, tree.height[w], True, error, x, y, i, comes)
+    if not is_exact:
+        make_known(linkage, tree, i, y)
+        value, is_exact, error_after = changed(linkage, tree, tree.height[w], True, error, x, y, i, comes)
+    tree.error[w] = error_after
+    return value if is_exact else np.nan
+
+
+@inline
+def change_cross(linkage, tree, work, v, side, x, y, i, comes):
+    """Change a cross value of `v`, which is ζ(x, y), when node `i` joins x, or leaves it; note the check if it fell."""
+    before, is_exact = cross(tree, v, side)
+    value, is_exact, error = changed(linkage, tree, before, is_exact, cross_error(tree, v, side), x, y, i, comes)
+    set_cross(tree, v, side, value, is_exact, error)
+    if value < before:
+        push(work, v)
+
+
+@step
+def change_path(linkage, tree, work, i, x, comes, top):
+    """Change heights and cross values from `x`, which `i` joins or leaves, up to `top`, or the root. O(depth) mostly.
+
+    The shape of the tree is still that without `i`, or still that with it. A height that has to be computed from pairs
+    becomes NaN. A check is noted where a cross value fell or a height rose: others that held still hold.
+    """
+    while x != top and tree.parent[x] != NULL:
+        w, y = np.int64(tree.parent[x]), np.int64(sibling(tree, x))
+        height = changed_height(linkage, tree, w, x, y, i, comes)
+        if not is_leaf(y):
+            strengthen(linkage, tree, y)
+            for side in (LEFT, RIGHT):
+                change_cross(linkage, tree, work, y, side, x, np.int64(child_at(tree, y, side)), i, comes)
+        if tree.parent[w] != NULL:
+            strengthen(linkage, tree, w)
+            change_cross(linkage, tree, work, w, side_of(tree, w, x), x, np.int64(sibling(tree, w)), i, comes)
+        if not height <= tree.height[w]:
+            push(work, w)
+        tree.height[w] = height
+        x = w
+
+
+@linkage_may_define
+def recompute_height(linkage, tree, u):
+    """Compute the height of `u` from pairs. O(|a| |b| m) at most, for its children a and b."""
+    tree.height[u] = value_between(linkage, tree, np.int64(tree.left[u]), np.int64(tree.right[u]))
+    tree.error[u] = 1.0
+
+
+@linkage_may_define
+def checks_all(linkage):
+    """Whether a check may have held by what the height of the parent said, which changes on the whole path."""
+    return True
+
+
+@step
+def refresh_path(linkage, tree, work, u, comes, top):
+    """From `u` up to `top`, or the root: size, birth, heights that wait for it; note checks, all where a point left."""
+    above = np.int64(NULL) if top == NULL else np.int64(tree.parent[top])
+    while u != above:
+        a, b = tree.left[u], tree.right[u]
+        tree.size[u] = tree.size[a] + tree.size[b]
+        tree.birth[u] = min(tree.birth[a], tree.birth[b])
+        if np.isnan(tree.height[u]):
+            recompute_height(linkage, tree, np.int64(u))
+        if checks_all(linkage) or not comes:
+            push(work, u)
+            push(work, sibling(tree, u))
+        note_due(work, u)
+        note_due(work, sibling(tree, u))
+        u = np.int64(tree.parent[u])
+
+
+@linkage_may_define
+def point_cross(linkage, tree, u):
+    """The linkage between the point and a node, as a cross value of the point: a lower bound, and if it is ζ."""
+    return tree.pairs.lower[u], is_known(tree.pairs, u)
+
+
+@linkage_may_define
+def hang_point(linkage, tree, i, k, p):
+    """Set the height of the new node `p`, whose children are `k` and `i`."""
+    make_known(linkage, tree, i, k)
+    tree.height[p] = tree.pairs.lower[k]
+    tree.error[p] = 1.0
+
+
+@step
+def hang_on(linkage, tree, work, i, k, top):
+    """Hang `i`, whose linkage to every node is known, beside `k`; change what is kept up to `top`, note dirty checks.
+
+    `top` is NULL for the root. Nodes above it hold `i` already, and do not change.
+    """
+    above, error_above = 0.0, 0.0  # ζ between k and its sibling
+    if tree.parent[k] != NULL:
+        above, error_above = tree.height[tree.parent[k]], np.float64(tree.error[tree.parent[k]])
+    change_path(linkage, tree, work, np.int64(i), np.int64(k), np.int64(1), np.int64(top))
+    p = attach(tree, i, k)
+    note_stale(tree, p)
+    hang_point(linkage, tree, i, k, p)
+    if not is_leaf(i):
+        forget_cross(tree, i)
+    if not is_leaf(k):
+        for side in (LEFT, RIGHT):
+            value, is_exact = point_cross(linkage, tree, child_at(tree, k, side))
+            set_cross(tree, k, side, value, is_exact, 1.0)
+    if tree.parent[p] != NULL:
+        set_cross(tree, p, LEFT, above, True, error_above)
+        value, is_exact = point_cross(linkage, tree, sibling(tree, p))
+        set_cross(tree, p, RIGHT, value, is_exact, 1.0)
+    tree.pairs.state[PAUSED_NODE] = NULL
+    tree.pairs.state[MEASURED] = NULL
+    push(work, i)
+    push(work, k)
+    push(work, p)
+    push(work, sibling(tree, p))
+    refresh_path(linkage, tree, work, np.int64(p), np.int64(1), np.int64(top))
+
+
+@step
+def cut_off(linkage, tree, work, i, top):
+    """Cut `i` off, whose linkage to every node is known; change what is kept up to `top`, note dirty checks.
+
+    `top` is NULL for the root. Above it, `i` will be there again.
+    """
+    p = tree.parent[i]
+    if p == top:  # its cluster will be that of the sibling
+        s = detach(tree, i)
+        forget_cross(tree, s)
+        tree.pairs.state[PAUSED_NODE] = NULL
+        push(work, s)
+        push(work, sibling(tree, s))
+        return
+    change_path(linkage, tree, work, np.int64(i), np.int64(p), np.int64(0), np.int64(top))
+    value, is_exact = cross(tree, p, 1 - side_of(tree, p, i))
+    error = cross_error(tree, p, 1 - side_of(tree, p, i))
+    s = detach(tree, i)
+    w = tree.parent[s]
+    if w != NULL and is_exact:
+        tree.height[w], tree.error[w], tree.center[w] = value, error, NULL
+    forget_cross(tree, s)
+    tree.pairs.state[PAUSED_NODE] = NULL
+    push(work, s)
+    push(work, sibling(tree, s))
+    refresh_path(linkage, tree, work, np.int64(w), np.int64(0), np.int64(top))
+
+
+@step
+def take_in(linkage, tree, work, i, k):
+    """Hang leaf `i`, which has been measured, beside node `k`."""
+    hang_on(linkage, tree, work, i, k, np.int64(NULL))
+    judge_bounds(tree, tree.pairs.state[EVALUATED] - tree.pairs.state[EVALUATED_BEFORE])
+
+
+@step
+def let_go(linkage, tree, work, i):
+    """Cut leaf `i` off, which leaves the tree."""
+    tree.pairs.state[PAUSED_NODE] = NULL
+    if is_pivot(tree.pairs, i >> 1):
+        tree.pairs.state[N_PIVOTS] = 0
+    if tree.parent[i] == NULL:
+        detach(tree, i)
+        return
+    measure_point(linkage, tree, i, False)
+    cut_off(linkage, tree, work, i, np.int64(NULL))
+
+
+@kernel
+def compute_all(tree, linkage, nodes):
+    """Compute sizes, births and heights of the inner nodes among `nodes`, which come children first. O(n² m) at most.
+
+    Of the cross values nothing is known.
+    """
+    for u in nodes:
+        if not is_leaf(u):
+            a, b = tree.left[u], tree.right[u]
+            tree.size[u] = tree.size[a] + tree.size[b]
+            tree.birth[u] = min(tree.birth[a], tree.birth[b])
+            tree.center[u] = NULL
+            recompute_height(linkage, tree, u)
+            forget_cross(tree, u)

@@ -1,0 +1,282 @@
+"""One point beside all nodes of a `PairTree`: the linkage between them.
+
+The dissimilarities between the point and all others, or bounds on them, give bounds on its linkage to every node in one
+pass (`eq.Recurrence`, section 4.3). They are made exact only where they do not decide.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import (
+    AHEAD,
+    EVALUATED,
+    EVALUATED_BEFORE,
+    INNER_TOP,
+    LEAF_TOP,
+    MEASURED,
+    N_AHEAD,
+    N_PIVOTS,
+    N_POINTS,
+    NULL,
+    ROOT,
+    UNBOUNDED,
+)
+from evertree.kernels.compile import inline, step
+from evertree.kernels.dispatch import linkage_may_define
+from evertree.kernels.pairwise.check import CLEAR_OF_TIES
+from evertree.kernels.pairwise.pairs import bounds, dissimilarity, distance, evaluate_leaves, measure_pivots
+from evertree.kernels.shared.linkage_values import is_first
+from evertree.kernels.shared.recurrence import linkage_of_union
+from evertree.kernels.shared.topology import hangs, is_leaf
+
+#: Points that are measured without bounds after bounds have failed.
+PATIENCE = 50
+
+
+@linkage_may_define
+def point_to_union(linkage, tree, a, b, z_a, z_b):
+    """The linkage between a point and a ∪ b, or what stands for it in ``pairs.lower`` and ``pairs.upper``. O(1)."""
+    return linkage_of_union(linkage, z_a, z_b, 0.0, tree.size[a], tree.size[b], 1.0)
+
+
+@linkage_may_define
+def uses_bounds(linkage):
+    """Whether bounds can save evaluations where a point is placed: if it is a minimum or a maximum over pairs.
+
+    A mean needs them all, and so does a radius. Where they do, `matters` and `bound_to_start_from` say how.
+    """
+    return False
+
+
+@inline
+def bound_all(tree, i):
+    """`measure_leaves` by the distances to the pivots, whose own values are exact. O(n)."""
+    pairs = tree.pairs
+    measure_pivots(pairs, i >> 1)
+    for other in range(tree.state[LEAF_TOP]):
+        u = 2 * other
+        if u != i and hangs(tree, u):
+            pairs.lower[u], pairs.upper[u] = bounds(pairs, i >> 1, other)
+    for k in range(pairs.state[N_PIVOTS]):
+        pivot = 2 * pairs.pivots[k]
+        pairs.lower[pivot] = pairs.to_pivots[k]
+        pairs.upper[pivot] = pairs.to_pivots[k]
+
+
+@inline
+def evaluate_all(tree, i):
+    """`measure_leaves` exactly; this gives the distances between `i` and the pivots, too. O(n m)."""
+    pairs = tree.pairs
+    start = np.int64(0)
+    while start < tree.state[LEAF_TOP]:
+        count, start = evaluate_leaves(tree, i >> 1, start, i)
+        for s in range(count):
+            u = 2 * pairs.some[s]
+            pairs.lower[u] = pairs.block[s]
+            pairs.upper[u] = pairs.block[s]
+    for k in range(pairs.state[N_PIVOTS]):
+        pairs.pivot[i >> 1, k] = distance(pairs, pairs.lower[2 * pairs.pivots[k]])
+
+
+@step
+def measure_leaves(linkage, tree, i, comes):
+    """Fill ``pairs.lower`` and ``pairs.upper`` for all leaves in the tree but `i`. O(n), O(n m) without bounds.
+
+    Where a point leaves, bounds would not tell which values it was decisive for.
+    """
+    pairs = tree.pairs
+    has_bounds = comes and uses_bounds(linkage) and pairs.state[N_PIVOTS] > 0 and pairs.state[UNBOUNDED] == 0
+    pairs.state[UNBOUNDED] = max(pairs.state[UNBOUNDED] - 1, 0)
+    if has_bounds:
+        bound_all(tree, i)
+    else:
+        evaluate_all(tree, i)
+    pairs.state[EVALUATED_BEFORE] = pairs.state[EVALUATED]
+
+
+@inline
+def next_in_postorder(tree, u):
+    """The leaf that comes after `u` and the nodes above it that end with it."""
+    u = tree.right[tree.parent[u]]
+    while not is_leaf(u):
+        u = tree.left[u]
+    return u
+
+
+@step
+def measure_unions(linkage, tree):
+    """Fill ``pairs.lower`` and ``pairs.upper`` of all inner nodes from those of the leaves (`eq.Recurrence`). O(n)."""
+    root = tree.state[ROOT]
+    u = root
+    while not is_leaf(u):
+        u = tree.left[u]
+    while True:
+        while u != root and tree.right[tree.parent[u]] == u:
+            u = tree.parent[u]
+            measure_union(linkage, tree, u)
+        if u == root:
+            return
+        u = next_in_postorder(tree, u)
+
+
+@inline
+def measure_union(linkage, tree, u):
+    """Bounds on the linkage between the point and `u`, from those for its children. O(1)."""
+    pairs = tree.pairs
+    a, b = tree.left[u], tree.right[u]
+    pairs.lower[u] = point_to_union(linkage, tree, a, b, pairs.lower[a], pairs.lower[b])
+    pairs.upper[u] = point_to_union(linkage, tree, a, b, pairs.upper[a], pairs.upper[b])
+
+
+@step
+def measure_point(linkage, tree, i, comes):
+    """Fill ``pairs.lower`` and ``pairs.upper`` with bounds on the linkage between leaf `i` and every node. O(n).
+
+    Where they are equal they are the linkage. For a node with `i` below it they mean nothing.
+    """
+    state = tree.pairs.state
+    state[MEASURED] = NULL
+    if comes and state[AHEAD] < state[N_AHEAD]:
+        state[AHEAD] += 1
+        if tree.pairs.ahead.shape[1] == 1 or state[UNBOUNDED] == 0:  # bounds have not failed meanwhile
+            recall_point(linkage, tree)
+            return
+    measure_leaves(linkage, tree, i, comes)
+    measure_unions(linkage, tree)
+
+
+@step
+def recall_point(linkage, tree):
+    """`measure_point` for a leaf that has been measured ahead: compute anew what has changed since. O(n)."""
+    pairs = tree.pairs
+    pairs.state[UNBOUNDED] = max(pairs.state[UNBOUNDED] - 1, 0)
+    pairs.state[EVALUATED_BEFORE] = pairs.state[EVALUATED]
+    known = pairs.ahead[pairs.state[AHEAD] - 1]
+    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
+        pairs.lower[u] = known[0, u]
+        pairs.upper[u] = known[known.shape[0] - 1, u]
+    root = tree.state[ROOT]
+    if not pairs.stale[root]:
+        return
+    u, is_new = root, True
+    while True:
+        if is_new and pairs.stale[tree.left[u]]:
+            u = tree.left[u]
+        elif is_new and pairs.stale[tree.right[u]]:
+            u = tree.right[u]
+        else:
+            measure_union(linkage, tree, u)
+            if u == root:
+                return
+            p = tree.parent[u]
+            is_new = tree.left[p] == u and pairs.stale[tree.right[p]] != 0
+            u = tree.right[p] if is_new else p
+
+
+@linkage_may_define
+def matters(linkage, pairs, u, best):
+    """Whether node `u` may hold a point that changes the linkage `best` found so far, where bounds are used."""
+    return False
+
+
+@inline
+def may_be(pairs, u, value):
+    """Whether the linkage between the point and `u` may be `value`."""
+    return pairs.lower[u] <= value <= pairs.upper[u]
+
+
+@linkage_may_define
+def bound_to_start_from(linkage, pairs, u):
+    """The bound on the linkage between the point and `u` that it may be, or lies beyond, where bounds are used."""
+    return pairs.lower[u]
+
+
+@inline
+def is_known(pairs, u):
+    """Whether the linkage between the point and `u` is known."""
+    return pairs.lower[u] == pairs.upper[u]
+
+
+@inline
+def know_leaf(pairs, i, u):
+    """The dissimilarity between leaf `i`, which has been measured, and leaf `u`, known from now on. O(m)."""
+    if not is_known(pairs, u):
+        pairs.lower[u] = dissimilarity(pairs, i >> 1, u >> 1)
+        pairs.upper[u] = pairs.lower[u]
+    return pairs.lower[u]
+
+
+@step
+def make_known(linkage, tree, i, top):
+    """Make the bounds on the linkage between leaf `i` and node `top` exact, looking only where it matters."""
+    pairs = tree.pairs
+    if is_known(pairs, top):
+        return
+    best = bound_to_start_from(linkage, pairs, top)
+    u = top
+    while True:
+        while not is_leaf(u) and matters(linkage, pairs, u, best):
+            u = tree.left[u]
+        if is_leaf(u) and matters(linkage, pairs, u, best):
+            best = point_to_union(linkage, tree, u, u, best, know_leaf(pairs, i, u))
+        while u != top and tree.right[tree.parent[u]] == u:
+            u = tree.parent[u]
+        if u == top:
+            break
+        u = tree.right[tree.parent[u]]
+    pairs.lower[top] = best
+    pairs.upper[top] = best
+
+
+@linkage_may_define
+def point_value(linkage, tree, i, u, floor):
+    """ζ(i, u) if it is below `floor`, otherwise a value from `floor` up to it."""
+    if tree.pairs.lower[u] < floor:
+        make_known(linkage, tree, i, u)
+    return tree.pairs.lower[u]
+
+
+@step
+def know_smaller_first(linkage, tree, i, k, floor):
+    """`know_children`, if one of two has the value of their union: if it is not the smaller one, it is the larger."""
+    pairs = tree.pairs
+    make_known(linkage, tree, i, k)
+    is_left_smaller = tree.size[tree.left[k]] <= tree.size[tree.right[k]]
+    small, large = (tree.left[k], tree.right[k]) if is_left_smaller else (tree.right[k], tree.left[k])
+    value = pairs.lower[k]
+    if matters(linkage, pairs, small, value):
+        make_known(linkage, tree, i, small)
+    if not may_be(pairs, small, value):
+        pairs.lower[large] = value
+        pairs.upper[large] = value
+    for u in (small, large):
+        if pairs.lower[u] < floor:
+            make_known(linkage, tree, i, u)
+
+
+@linkage_may_define
+def know_children(linkage, tree, i, k, floor):
+    """Make the linkage between the point and each child of `k` known, or known to be at least `floor`."""
+
+
+@inline
+def judge_bounds(tree, n_evaluated):
+    """Do without bounds for a while if they did not save half of the evaluations that a point takes."""
+    if n_evaluated > tree.state[N_POINTS] // 2:
+        tree.pairs.state[UNBOUNDED] = PATIENCE
+
+
+@step
+def nearer_to_point(linkage, tree, k, i):
+    """The check at `k` as if leaf `i` were its sibling: the child that is closer to `i` than to its own, or NULL."""
+    height = tree.height[k]
+    floor = height - linkage.tolerance * height
+    clear = height + CLEAR_OF_TIES * linkage.tolerance * height
+    a, b = tree.left[k], tree.right[k]
+    know_children(linkage, tree, i, k, clear)
+    z_a = point_value(linkage, tree, i, a, clear)
+    z_b = point_value(linkage, tree, i, b, clear)
+    if not min(z_a, z_b) < floor:
+        return NULL
+    return a if is_first(tree, linkage.tolerance, a, z_a, b, z_b) else b

@@ -1,0 +1,218 @@
+"""Searches of a `PairTree` for a node that would rather merge with a given one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import (
+    EVERYWHERE,
+    GROUP,
+    INNER_TOP,
+    LEAF_TOP,
+    LOOKED_AT,
+    MEASURED,
+    N_MEMBERS,
+    N_POINTS,
+    NODE_ITSELF,
+    NULL,
+    PAUSE_AT,
+    PAUSED_NODE,
+    PAUSED_ROW,
+    PAUSED_SIDE,
+    REACH,
+    SHARED_FROM,
+    TO_FIND,
+    UNLIMITED,
+)
+from evertree.kernels.compile import inline, step
+from evertree.kernels.dispatch import linkage_may_define, linkage_must_define
+from evertree.kernels.pairwise.check import BUSY
+from evertree.kernels.pairwise.pairs import collect_rows, evaluate, evaluate_leaves, must_pause, next_leaves
+from evertree.kernels.pairwise.point import know_leaf, measure_point, measure_unions, point_value
+from evertree.kernels.shared.check import is_blocking, merges_above
+from evertree.kernels.shared.neighbours import begin_search, forget_near, note_one
+from evertree.kernels.shared.partner_search import climb
+from evertree.kernels.shared.topology import hangs
+
+#: A cluster of fewer than one in so many points is searched for by way of neighbours: it is cheaper.
+FEW = 32
+
+#: Lists hold values in the type of the data. Those that differ by more than this part differ there, too.
+APART = 1e-6
+
+
+@linkage_must_define
+def with_member(linkage, so_far, value, share):
+    """ζ between some members of a cluster and a leaf, with a member more: its dissimilarity and share of the weight."""
+
+
+@linkage_must_define
+def without_members(linkage):
+    """The same without any members."""
+
+
+@step
+def add_members(linkage, tree, a, rows, start, stop):
+    """Add members of `a` to its linkage to the leaves from row `start` to `stop`, in ``pairs.lower``. O(m) for a pair.
+
+    All are compared with a block of leaves while it is in the cache.
+    """
+    pairs = tree.pairs
+    while start < stop:
+        count, start = next_leaves(tree, start, stop, NULL)
+        for r in range(rows.size):
+            share = tree.size[2 * rows[r]] / tree.size[a]
+            evaluate(pairs, rows[r], pairs.some[:count], pairs.block)
+            for s in range(count):
+                u = 2 * pairs.some[s]
+                pairs.lower[u] = with_member(linkage, pairs.lower[u], pairs.block[s], share)
+
+
+@step
+def measure_cluster(linkage, tree, a):
+    """Fill ``pairs.lower`` and ``pairs.upper`` with ζ between `a` and every node; False if it has paused. O(|a| n m).
+
+    For nodes above or below `a` they mean nothing. For minimax linkage they are the largest dissimilarity.
+    """
+    pairs, state = tree.pairs, tree.pairs.state
+    if state[MEASURED] == a:
+        return True
+    count = collect_rows(tree, a, pairs.rows)
+    start = np.int64(0)
+    if state[PAUSED_NODE] == a and state[PAUSED_SIDE] == NODE_ITSELF:
+        start = state[PAUSED_ROW]
+    else:
+        for row in range(tree.state[LEAF_TOP]):
+            pairs.lower[2 * row] = without_members(linkage)
+    state[MEASURED] = NULL
+    state[N_MEMBERS] = count
+    is_shared = state[PAUSE_AT] != UNLIMITED and (count - start) * tree.state[N_POINTS] >= state[SHARED_FROM]
+    for r in range(start, count, GROUP):
+        if is_shared or must_pause(pairs):
+            state[PAUSED_NODE], state[PAUSED_SIDE], state[PAUSED_ROW] = a, NODE_ITSELF, r
+            return False
+        some = pairs.rows[r : min(r + GROUP, count)]
+        add_members(linkage, tree, a, some, np.int64(0), tree.state[LEAF_TOP])
+        state[LOOKED_AT] += some.size * tree.state[N_POINTS]
+    state[PAUSED_NODE] = NULL
+    for row in range(tree.state[LEAF_TOP]):
+        pairs.upper[2 * row] = pairs.lower[2 * row]
+    measure_unions(linkage, tree)
+    state[MEASURED] = a
+    return True
+
+
+@linkage_may_define
+def measured_value(linkage, tree, a, u, floor):
+    """ζ(a, u) if it is below `floor`, otherwise a value from `floor` on, after `a` has been measured."""
+    return tree.pairs.lower[u]
+
+
+@step
+def exhaust_pairs(linkage, tree, a, limit):
+    """Test every node. See `evertree.kernels.statistics.search.descend_means`. O(|a| n m)."""
+    best, smallest = np.int64(NULL), limit
+    if not measure_cluster(linkage, tree, a):
+        return np.int64(BUSY), limit
+    height_a = tree.height[a]
+    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
+        if tree.parent[u] <= NULL or u == a:
+            continue
+        height_p = tree.height[tree.parent[u]]
+        if not height_p > height_a or not tree.height[u] < smallest:
+            continue
+        value = measured_value(linkage, tree, a, np.int64(u), min(smallest, height_p))
+        if value < smallest and is_blocking(linkage, tree, linkage.tolerance, a, np.int64(u), value):
+            best, smallest = np.int64(u), value
+    return best, smallest
+
+
+@step
+def partner_by_pairs(linkage, tree, search, a, limit):
+    """The node that `a` would rather merge with, below `limit`, and ζ: NULL if none was found, BUSY after a pause.
+
+    A descent would compare `a` with half of all points at once: by way of neighbours where `a` is small, otherwise with
+    all nodes, which costs no more.
+    """
+    if search.state[REACH] == EVERYWHERE or FEW * collect_rows(tree, a, tree.pairs.rows) >= tree.state[N_POINTS]:
+        return exhaust_pairs(linkage, tree, a, limit)
+    return climb(linkage, tree, search, a, limit)
+
+
+@step
+def find_near_points(linkage, tree, search, i):
+    """Fill the list of leaf `i`, by looking at all others; return how many steps are left: none. O(n m)."""
+    pairs = tree.pairs
+    start = np.int64(0)
+    while start < tree.state[LEAF_TOP]:
+        count, start = evaluate_leaves(tree, i >> 1, start, i)
+        for s in range(count):
+            note_one(search, i, 2 * pairs.some[s], pairs.block[s])
+    return 0
+
+
+@step
+def are_lists_shared(tree, search):
+    """Whether threads wait to fill lists, and there is an empty one. O(n)."""
+    is_empty = False
+    if tree.pairs.state[SHARED_FROM] != UNLIMITED:
+        for row in range(tree.state[LEAF_TOP]):
+            is_empty |= search.fresh[row] == TO_FIND and hangs(tree, 2 * row)
+    return is_empty
+
+
+@inline
+def is_there(linkage, tree, i, u, value):
+    """Whether `u` is there at ζ = `value` from leaf `i`, which is new, and merges later, within the tolerance."""
+    if value < tree.height[u] - linkage.tolerance * tree.height[u]:
+        return False
+    return tree.parent[u] == NULL or merges_above(linkage, tree, linkage.tolerance, u, value, i, u)
+
+
+@step
+def list_nearest(tree, search, i):
+    """Fill the list of leaf `i`, which has been measured, and put `i` on the lists of those on it. O(n m).
+
+    Bounds save evaluations and decide nothing: the list is the one that all values would give. Otherwise a tree would
+    depend on its pivots, which are chosen anew when a file is opened.
+    """
+    pairs, row = tree.pairs, i >> 1
+    forget_near(search, i, 0)
+    for other in range(tree.state[LEAF_TOP]):
+        if hangs(tree, 2 * other):
+            note_one(search, i, 2 * other, pairs.lower[2 * other])
+    farthest = 0.0  # of as many points as the list has room for: none beyond it will be on the list
+    for k in range(search.near.shape[1]):
+        if search.near[row, k] != NULL:
+            farthest = max(farthest, know_leaf(pairs, i, np.int64(search.near[row, k])))
+    farthest += APART * farthest
+    forget_near(search, i, 0)
+    for other in range(tree.state[LEAF_TOP]):
+        if hangs(tree, 2 * other) and pairs.lower[2 * other] <= farthest:
+            note_one(search, i, 2 * other, know_leaf(pairs, i, 2 * other))
+    for k in range(search.near.shape[1]):
+        if search.near[row, k] != NULL:
+            note_one(search, np.int64(search.near[row, k]), i, pairs.lower[search.near[row, k]])
+
+
+@step
+def place_by_pairs(linkage, tree, search, i):
+    """Measure leaf `i`, which is new, and find the node beside which it belongs: near the points nearest to it. O(n m).
+
+    It is the one with the smallest ζ that is from its own height up to that of its parent.
+    """
+    measure_point(linkage, tree, i, True)
+    list_nearest(tree, search, i)
+    best, smallest = np.int64(NULL), np.inf
+    stamp = begin_search(search)
+    for k in range(search.near.shape[1]):
+        u = np.int64(search.near[i >> 1, k])
+        while u != NULL and search.seen[u] != stamp and tree.height[u] < smallest:
+            search.seen[u] = stamp
+            p = np.int64(tree.parent[u])
+            floor = smallest if p == NULL else min(smallest, tree.height[p])
+            value = point_value(linkage, tree, i, u, floor)
+            if value < floor and is_there(linkage, tree, i, u, value):
+                best, smallest = u, value
+            u = p
+    return best if best != NULL else np.int64(search.near[i >> 1, 0])

@@ -1,0 +1,112 @@
+"""Searches of a tree for partners of nodes that live in another one, and walks over pieces of a tree."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import EVERYWHERE, LEAF_TOP, LIGHTEST, NULL, REACH, ROOT, UNLIMITED
+from evertree.kernels.compile import free_kernel, inline, kernel
+from evertree.kernels.shared.linkage_values import distance_factor, least_value
+from evertree.kernels.shared.neighbours import forget_near
+from evertree.kernels.shared.topology import is_leaf, sibling
+from evertree.kernels.statistics.means import sq_dist, sq_dist_error
+from evertree.kernels.statistics.search import descend_means, exhaust_means
+
+
+@kernel
+def find_stretches(children, n_leaves, first, stop):
+    """Fill ``first[u]`` and ``stop[u]`` with the ends of the stretch of leaves below each node of a piece. O(n).
+
+    Leaves come first, then the unions of `children`, each after its parts.
+    """
+    for u in range(n_leaves):
+        first[u] = u
+        stop[u] = u + 1
+    for j in range(children.shape[0]):
+        first[n_leaves + j] = first[children[j, 0]]
+        stop[n_leaves + j] = stop[children[j, 1]]
+
+
+@kernel
+def open_paths(children, n_leaves, is_wanted, is_open):
+    """Note in `is_open` the unions above each node that is wanted, beside those that are open already. O(n)."""
+    for j in range(children.shape[0]):
+        for turn in range(2):
+            u = children[j, turn]
+            if is_wanted[u] or (u >= n_leaves and is_open[u - n_leaves]):
+                is_open[j] = True
+
+
+@kernel
+def find_limits(tree, linkage, nodes, limit):
+    """Fill `limit` with the height of the parent of each of `nodes`, less what rounding may have added to it. O(m)."""
+    for i in range(nodes.size):
+        u = np.int64(nodes[i])
+        v = np.int64(sibling(tree, u))
+        error = distance_factor(linkage, tree, u, v) * sq_dist_error(tree.mean, u, v)
+        limit[i] = tree.height[tree.parent[u]] - error
+
+
+@inline
+def find_below(linkage, tree, search, a, start):
+    """The node below `start` that guest `a` would rather merge with, or NULL, and ζ."""
+    limit = tree.height[tree.parent[a]]
+    if is_leaf(start):
+        return np.int64(NULL), limit
+    tree.state[ROOT] = start
+    if search.state[REACH] == EVERYWHERE:
+        return exhaust_means(linkage, tree, search, a, limit, np.int64(UNLIMITED))
+    return descend_means(linkage, tree, search, a, limit)
+
+
+@free_kernel
+def find_partners(tree, search, linkage, guests, twins, starts, partner, value):
+    """For each of `guests`, fill in the node below ``starts[i]`` that it would rather merge with, or NULL, and ζ.
+
+    A guest is a leaf that hangs below a node of its own, which has the height of the parent that it has elsewhere, and
+    nowhere else. ``twins[i]`` is the node of the tree that is the same cluster, or NULL. Leaves that a guest meets go
+    on its list. O(width · depth · m) for each.
+    """
+    root = tree.state[ROOT]
+    for i in range(guests.size):
+        a, twin = np.int64(guests[i]), np.int64(twins[i])
+        forget_near(search, a, np.int64(0))
+        parent = tree.parent[twin]
+        if twin != NULL:
+            tree.parent[twin] = NULL  # what has no parent is nobody's partner
+        partner[i], value[i] = find_below(linkage, tree, search, a, np.int64(starts[i]))
+        if twin != NULL:
+            tree.parent[twin] = parent
+    tree.state[ROOT] = root
+
+
+@inline
+def may_hide(linkage, tree, search, a, u):
+    """Whether there may be a partner of `a` inside the cluster that leaf `u` stands for."""
+    if not tree.height[u] > tree.height[a]:
+        return False
+    distance = np.sqrt(sq_dist(tree.mean, a, u)) - tree.radius[u]
+    limit = tree.height[tree.parent[a]]
+    return distance <= 0.0 or least_value(linkage, tree, a, distance, search.bound[LIGHTEST]) <= limit
+
+
+@free_kernel
+def choose_doors(tree, search, linkage, guests, owner, own, doors):
+    """Fill each row of `doors` with leaves of other owners that may hide a partner of a guest, then NULL.
+
+    ``owner[row]`` is that of a leaf. They are among those that the guest met, the nearest first; all there are, where
+    searches are exhaustive. O(N_NEAR m) for each guest, or O(n m).
+    """
+    is_exact = search.state[REACH] == EVERYWHERE
+    for i in range(guests.size):
+        a = np.int64(guests[i])
+        count = 0
+        for k in range(tree.state[LEAF_TOP] if is_exact else search.near.shape[1]):
+            u = np.int64(2 * k if is_exact else search.near[a >> 1, k])
+            if u == NULL or count == doors.shape[1]:
+                break
+            if owner[u >> 1] != own and may_hide(linkage, tree, search, a, u):
+                doors[i, count] = u
+                count += 1
+        for k in range(count, doors.shape[1]):
+            doors[i, k] = NULL

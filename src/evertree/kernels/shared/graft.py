@@ -1,0 +1,102 @@
+"""Blocking pairs and grafts.
+
+Two clusters are a blocking pair if both are there by the time at which they would merge, and both merge later in the
+tree: max(h(A), h(Q)) ≤ ζ(A, Q) < min(h(parent of A), h(parent of Q)). A graft resolves it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import GRAFTS, NULL, PAUSE_AT, UNLIMITED, MeanTree, PairTree
+from evertree.kernels.compile import choose, inline
+from evertree.kernels.pairwise.path import cut_off, hang_on
+from evertree.kernels.pairwise.point import measure_union
+from evertree.kernels.pairwise.search import measure_cluster
+from evertree.kernels.shared.linkage_values import linkage_value
+from evertree.kernels.shared.neighbours import begin_search
+from evertree.kernels.shared.topology import attach, children, detach, sibling
+from evertree.kernels.shared.worklist import push, refresh, refresh_up
+
+
+@inline
+def meeting_node(tree, search, a, q):
+    """The smallest cluster that holds both `a` and `q`; NULL if it is one of them. O(depth)."""
+    stamp = begin_search(search)
+    u = a
+    while u != NULL:
+        search.seen[u] = stamp
+        u = tree.parent[u]
+    u = q
+    while search.seen[u] != stamp:
+        u = tree.parent[u]
+    return np.int64(NULL if u in (a, q) else u)
+
+
+# A graft changes no cluster from the node at which `x` and `target` meet upwards: only the height of this node. Where
+# that is the parent of `x`, the sibling takes its place, and is the same cluster when `x` is back.
+
+
+def _graft_means(linkage, tree, work, x, target, top):
+    is_parent = tree.parent[x] == top
+    s = detach(tree, x)
+    push(work, s)
+    push(work, sibling(tree, s))
+    if is_parent:
+        top = np.int64(s)
+    else:
+        refresh_up(linkage, tree, work, np.int64(tree.parent[s]), top)
+    p = attach(tree, x, target)
+    push(work, x)
+    push(work, target)
+    refresh_up(linkage, tree, work, np.int64(p), top)
+    if is_parent:
+        refresh(linkage, tree, work, top)
+    else:
+        a, b = children(tree, top)
+        tree.height[top] = linkage_value(linkage, tree, a, b)
+        push(work, top)
+        push(work, sibling(tree, top))
+    push(work, tree.parent[top])
+
+
+def _graft_pairs(linkage, tree, work, x, target, top):
+    state = tree.pairs.state
+    pause_at = state[PAUSE_AT]
+    state[PAUSE_AT] = UNLIMITED  # an edit is made in one go
+    measure_cluster(linkage, tree, x)
+    is_parent = tree.parent[x] == top
+    s = np.int64(sibling(tree, x))
+    cut_off(linkage, tree, work, x, top)
+    if is_parent:
+        top = s
+    else:
+        u = tree.parent[s]
+        while u != top:  # x is not below these any more
+            measure_union(linkage, tree, u)
+            u = tree.parent[u]
+    hang_on(linkage, tree, work, x, target, top)
+    state[PAUSE_AT] = pause_at
+
+
+#: Cut `x` off: its sibling takes the place of their parent. Hang it beside `target`, which it meets at `top`. Note the
+#: dirty checks. O(m depth below top) with statistics, O(|x| n m) for pairs and more where a height must be found anew.
+graft = choose("tree", {MeanTree: _graft_means, PairTree: _graft_pairs})
+
+
+@inline
+def is_lighter(tree, a, q):
+    """Whether `a` has less weight than `q`, or as much and the older point is in `q`."""
+    return tree.size[a] < tree.size[q] or (tree.size[a] == tree.size[q] and tree.birth[a] > tree.birth[q])
+
+
+@inline
+def resolve(linkage, tree, work, search, a, q):
+    """Graft the lighter of two nodes beside the other; False if one is above the other, so that it cannot be."""
+    top = meeting_node(tree, search, a, q)
+    if top == NULL:
+        return False
+    x, target = (q, a) if is_lighter(tree, q, a) else (a, q)
+    graft(linkage, tree, work, x, target, top)
+    work.state[GRAFTS] += 1
+    return True

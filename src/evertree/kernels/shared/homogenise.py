@@ -1,0 +1,122 @@
+"""Anytime hierarchical clustering, AHC (`tab.OHC`), on a worklist of the nodes that may violate homogeneity."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import (
+    CHECKS,
+    GOAL,
+    GUARDED,
+    HOMOGENEOUS,
+    MOVES,
+    MOVES_BEFORE,
+    NULL,
+    PENDING,
+    QUOTA,
+    STABLE_FROM_BELOW,
+)
+from evertree.kernels.compile import inline, long_kernel
+from evertree.kernels.dispatch import by_property
+from evertree.kernels.pairwise.check import BUSY
+from evertree.kernels.shared.check import find_near, is_inverted, update_after_move
+from evertree.kernels.shared.partner_search import value_up_to
+from evertree.kernels.shared.topology import sibling, swap_with_uncle
+from evertree.kernels.shared.worklist import pop, pop_lowest, push
+
+
+@inline
+def guarded_tolerance(linkage, work):
+    """The tolerance of the linkage, ten times wider for every quota of moves that has been used up.
+
+    The procedure ends in exact arithmetic (`thm.Convergence`). Should rounding ever make it go round in circles, the
+    tolerance grows until nothing is worth a move: no input can loop.
+    """
+    moves = work.state[MOVES] - work.state[MOVES_BEFORE]
+    return linkage.tolerance * 10.0 ** (moves // work.state[QUOTA])
+
+
+def _may_always(linkage, tree, tolerance, v, near):
+    """Strongly reducible linkages: no move breaks a merge of batch clustering."""
+    return True
+
+
+def _may_towards_batch(linkage, tree, tolerance, v, near):
+    """If `near` and the sibling are a blocking pair, or to break the higher child of a parent that is too low.
+
+    Ward, for one, is reducible, but not strongly: other moves may break a merge of batch clustering, and a graft would
+    undo them.
+    """
+    c = sibling(tree, v)
+    highest = max(tree.height[near], tree.height[c])
+    if value_up_to(linkage, tree, np.int64(near), np.int64(c), np.inf) >= highest - tolerance * highest:
+        return True
+    return tree.height[v] >= tree.height[c] and is_inverted(linkage, tree, tolerance, v)
+
+
+#: Whether the move that joins `near`, a child of `v`, with the sibling of `v` leads towards a stable tree.
+may_move = by_property("strongly_reducible", {True: _may_always, False: _may_towards_batch})
+
+
+def _push_none(linkage, tree, work, g):
+    pass
+
+
+def _push_beyond(linkage, tree, work, g):
+    if work.state[GOAL] != HOMOGENEOUS:
+        push(work, tree.parent[g])
+        push(work, sibling(tree, g))
+
+
+#: Note the checks that read the height of `g`, which has changed, beside those that read its parts: `may_move` does.
+push_readers = by_property("strongly_reducible", {True: _push_none, False: _push_beyond})
+
+
+@inline
+def make_move(linkage, tree, work, v, near):
+    """Join `near`, a child of `v`, with the sibling of `v`: one NNI move, and the checks that it makes dirty."""
+    g, c = tree.parent[v], sibling(tree, v)
+    far = sibling(tree, near)
+    swap_with_uncle(tree, far)
+    update_after_move(linkage, tree, v, near)
+    push_readers(linkage, tree, work, g)
+    push(work, near)
+    push(work, far)
+    push(work, c)
+    push(work, g)
+    push(work, v)
+
+
+@inline
+def note_empty(work):
+    """The worklist is empty: the guard counts from here, and notes whether it had to act."""
+    if work.state[MOVES] - work.state[MOVES_BEFORE] >= work.state[QUOTA]:
+        work.state[GUARDED] += 1
+    work.state[MOVES_BEFORE] = work.state[MOVES]
+
+
+@long_kernel
+def homogenise(tree, work, linkage, max_checks, max_moves):
+    """Refine until the worklist is empty, or a limit is reached.
+
+    `tab.OHC`: find a node at which local homogeneity is violated; swap its child with the larger dissimilarity to its
+    sibling, `far`, with that sibling; go on until there is none. With statistics, each check is O(m) and a move changes
+    those of one node.
+    """
+    last_check = work.state[CHECKS] + max_checks
+    last_move = work.state[MOVES] + max_moves
+    while work.state[PENDING] > 0 and work.state[CHECKS] < last_check and work.state[MOVES] < last_move:
+        v = pop_lowest(tree, work) if work.state[GOAL] == STABLE_FROM_BELOW else pop(work)
+        if tree.parent[v] <= NULL:  # the root, or a node that was given back
+            continue
+        work.state[CHECKS] += 1
+        tolerance = guarded_tolerance(linkage, work)
+        near = find_near(linkage, tree, tolerance, v)
+        if near == BUSY:
+            push(work, v)
+            break
+        if near != NULL and (work.state[GOAL] == HOMOGENEOUS or may_move(linkage, tree, tolerance, v, near)):
+            make_move(linkage, tree, work, v, near)
+            work.state[MOVES] += 1
+    if work.state[PENDING] == 0:
+        note_empty(work)

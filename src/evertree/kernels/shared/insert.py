@@ -1,0 +1,85 @@
+"""Incremental hierarchical clustering, IHC: insertion by local homogeneity (`tab.Insert`), then AHC (`tab.OHC`)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import N_POINTS, NULL, ROOT, UNLIMITED, MeanTree, PairTree
+from evertree.kernels.compile import choose, inline, kernel
+from evertree.kernels.pairwise.path import take_in
+from evertree.kernels.pairwise.point import measure_point, nearer_to_point
+from evertree.kernels.shared.homogenise import homogenise
+from evertree.kernels.shared.linkage_values import nearer_child
+from evertree.kernels.shared.topology import attach, is_leaf
+from evertree.kernels.shared.worklist import push, refresh_up
+
+
+def _prepare_means(linkage, tree, i):
+    pass
+
+
+def _prepare_pairs(linkage, tree, i):
+    if tree.state[ROOT] != NULL:
+        measure_point(linkage, tree, i, True)
+
+
+def _nearer_by_means(linkage, tree, k, i):
+    return nearer_child(linkage, tree, linkage.tolerance, k, np.int64(i))
+
+
+def _hang_by_means(linkage, tree, work, i, k):
+    p = attach(tree, i, k)
+    push(work, i)
+    push(work, k)
+    refresh_up(linkage, tree, work, np.int64(p), np.int64(NULL))
+
+
+#: Find out what is needed of leaf `i` beside every node.
+prepare = choose("tree", {MeanTree: _prepare_means, PairTree: _prepare_pairs})
+
+#: The child of `k` that is closer to leaf `i` than to its own sibling, the closer of the two; NULL if none is.
+nearer_to = choose("tree", {MeanTree: _nearer_by_means, PairTree: nearer_to_point})
+
+#: Hang leaf `i` beside `k`; compute its path anew; note the dirty checks.
+hang = choose("tree", {MeanTree: _hang_by_means, PairTree: take_in})
+
+
+@inline
+def find_place(tree, linkage, i):
+    """The node K beside which leaf `i` belongs (`tab.Insert`).
+
+    Start at the root. While K would be inhomogeneous with `i` as its sibling, go to its child that is closer to `i`.
+    """
+    k = tree.state[ROOT]
+    while not is_leaf(k):
+        near = nearer_to(linkage, tree, k, i)
+        if near == NULL:
+            break
+        k = near
+    return k
+
+
+@inline
+def insert_leaf(tree, work, linkage, i):
+    """Hang leaf `i`, whose row is filled, where it belongs."""
+    tree.state[N_POINTS] += 1
+    prepare(linkage, tree, i)
+    if tree.state[ROOT] == NULL:
+        tree.state[ROOT] = i
+    else:
+        hang(linkage, tree, work, i, find_place(tree, linkage, i))
+
+
+@kernel
+def place_leaf(tree, work, linkage, i):
+    """Hang leaf `i` where it belongs, without the moves that may follow."""
+    insert_leaf(tree, work, linkage, i)
+
+
+@kernel
+def insert_leaves(tree, work, linkage, leaves):
+    """Insert `leaves` one after the other, making the tree homogeneous after each."""
+    for i in leaves:
+        insert_leaf(tree, work, linkage, i)
+        # As int64, or literals would have it compiled once more.
+        homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))

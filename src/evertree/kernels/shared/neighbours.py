@@ -1,0 +1,175 @@
+"""Lists of near points, which searches make on their way and follow later: the tree needs no other index."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import (
+    BOTH_LISTS,
+    FRESH,
+    FRESH_ROW,
+    LEAF_TOP,
+    NO_LIST,
+    NOTES,
+    NULL,
+    ROOT,
+    STAMP,
+    TO_FIND,
+    MeanTree,
+    PairTree,
+)
+from evertree.kernels.compile import choose, inline, kernel, short_step, step
+from evertree.kernels.pairwise.pairs import dissimilarity
+from evertree.kernels.shared.topology import hangs
+from evertree.kernels.statistics.means import sq_dist
+
+
+@short_step
+def note_in(near, near_value, row, j, value):
+    """Put leaf `j` on the list in a row if it is nearer than the last there. O(N_NEAR)."""
+    k = near.shape[1] - 1
+    value = min(value, np.float64(np.finfo(near_value.dtype).max))  # farther ones are all the same
+    if not value < near_value[row, k]:
+        return
+    for t in range(near.shape[1]):
+        if near[row, t] == j:
+            return
+    while k > 0 and near_value[row, k - 1] > value:
+        near[row, k] = near[row, k - 1]
+        near_value[row, k] = near_value[row, k - 1]
+        k -= 1
+    near[row, k] = j
+    near_value[row, k] = value
+
+
+@inline
+def note_one(search, i, j, value):
+    """Put leaf `j` on the list of leaf `i` if it is nearer than the last there. O(N_NEAR)."""
+    note_in(search.near, search.near_value, i >> 1, j, value)
+
+
+@inline
+def note_near(search, i, j, value):
+    """Note that leaves `i` and `j` are so near to each other. O(N_NEAR)."""
+    note_one(search, i, j, value)
+    note_one(search, j, i, value)
+
+
+@inline
+def note_met(search, i, j, value):
+    """Note that leaf `i` has met leaf `j`, on the lists on which such is to be noted. O(N_NEAR)."""
+    if search.state[NOTES] != NO_LIST:
+        note_one(search, i, j, value)
+    if search.state[NOTES] == BOTH_LISTS:
+        note_one(search, j, i, value)
+
+
+@inline
+def set_fresh(search, row, steps):
+    """Note how many steps the list of a row is from being good."""
+    search.state[FRESH] += steps - np.int64(search.fresh[row])
+    search.fresh[row] = steps
+
+
+@inline
+def forget_near(search, i, steps):
+    """Empty the list of leaf `i`, which is another point now. O(N_NEAR)."""
+    row = i >> 1
+    for k in range(search.near.shape[1]):
+        search.near[row, k] = NULL
+        search.near_value[row, k] = np.inf
+    set_fresh(search, row, steps)
+
+
+def _between_means(tree, i, j):
+    return np.sqrt(sq_dist(tree.mean, i, j))
+
+
+def _between_points(tree, i, j):
+    return dissimilarity(tree.pairs, i >> 1, j >> 1)
+
+
+#: How far two leaves are from each other: what lists are sorted by.
+between = choose("tree", {MeanTree: _between_means, PairTree: _between_points})
+
+
+@inline
+def begin_search(search):
+    """A new stamp, by which to know what this search has seen."""
+    search.state[STAMP] += 1
+    if search.state[STAMP] == 2**31 - 1:
+        for u in range(search.seen.size):
+            search.seen[u] = 0
+        search.state[STAMP] = 1
+    return search.state[STAMP]
+
+
+@step
+def ask_neighbours(tree, search, i):
+    """Drop from the list of leaf `i` what has gone, and offer it the neighbours of its neighbours. O(N_NEAR² m)."""
+    stamp = begin_search(search)
+    search.seen[i] = stamp
+    count = 0
+    for k in range(search.near.shape[1]):
+        j = np.int64(search.near[i >> 1, k])
+        if j != NULL and hangs(tree, j):
+            search.seen[j] = stamp
+            search.stack[count] = j
+            count += 1
+    forget_near(search, i, np.int64(search.fresh[i >> 1]))
+    for c in range(count):  # another point may have taken the place of one that has gone
+        j = np.int64(search.stack[c])
+        note_one(search, i, j, between(tree, i, j))
+    for c in range(count):
+        row = search.stack[c] >> 1
+        for k in range(search.near.shape[1]):
+            j = np.int64(search.near[row, k])
+            if j != NULL and search.seen[j] != stamp and hangs(tree, j):
+                search.seen[j] = stamp
+                note_near(search, i, j, between(tree, i, j))
+
+
+@inline
+def improve_lists(linkage, tree, search, find, max_steps):
+    """Take up to so many steps towards good lists for all points; `find` fills an empty list. Return how many.
+
+    A list that has something in it gets better when neighbours of neighbours are asked, and twice is enough.
+    """
+    end = tree.state[LEAF_TOP]
+    row = search.state[FRESH_ROW]
+    steps = 0
+    while search.state[FRESH] > 0 and steps < max_steps:
+        if row >= end:
+            row = 0
+        if search.fresh[row] > 0:
+            i = np.int64(2 * row)
+            if not hangs(tree, i):
+                set_fresh(search, row, 0)
+            else:
+                if search.fresh[row] == TO_FIND:
+                    set_fresh(search, row, find(linkage, tree, search, i))
+                else:
+                    ask_neighbours(tree, search, i)
+                    set_fresh(search, row, np.int64(search.fresh[row]) - 1)
+                steps += 1
+        row += 1
+    search.state[FRESH_ROW] = row
+    return steps
+
+
+@kernel
+def forget_leaves(search, leaves, steps):
+    """Empty the lists of `leaves`, which are other points now; those that had been near them are to ask again."""
+    for i in leaves:
+        for k in range(search.near.shape[1]):
+            j = search.near[i >> 1, k]
+            if j != NULL and search.fresh[j >> 1] == 0:
+                set_fresh(search, j >> 1, 1)
+        forget_near(search, i, steps)
+
+
+@kernel
+def forget_all(tree, search, steps):
+    """Empty all lists."""
+    for row in range(tree.state[LEAF_TOP]):
+        forget_near(search, 2 * row, steps if tree.state[ROOT] != NULL and hangs(tree, 2 * row) else 0)

@@ -1,0 +1,64 @@
+"""The search by way of neighbours for a node that would rather merge with a given one, in a tree of either kind."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import NULL, ROOT, MeanTree, PairTree
+from evertree.kernels.compile import choose, inline, step
+from evertree.kernels.pairwise.values import value_below
+from evertree.kernels.shared.check import is_blocking
+from evertree.kernels.shared.linkage_values import linkage_value
+from evertree.kernels.shared.neighbours import begin_search
+from evertree.kernels.shared.topology import hangs, is_leaf
+
+#: Members of a cluster whose neighbours are followed.
+N_MEMBERS = 4
+
+
+@inline
+def some_member(tree, a, number):
+    """A leaf below `a`: another one, mostly, for another number."""
+    u = np.int64(a)
+    bits = 12345 + 1103515245 * number
+    while not is_leaf(u):
+        bits = (bits * 1103515245 + 12345) & 0x7FFFFFFF
+        u = np.int64(tree.left[u] if bits & 0x40000000 else tree.right[u])
+    return u
+
+
+def _value_of_means(linkage, tree, a, c, floor):
+    return linkage_value(linkage, tree, a, c)
+
+
+#: ζ(a, c) if it is below `floor`, otherwise a value from `floor` up to it.
+value_up_to = choose("tree", {MeanTree: _value_of_means, PairTree: value_below})
+
+
+@step
+def climb(linkage, tree, search, a, limit):
+    """Follow the neighbours of some members of `a`, and test their ancestors: each that is there with `a`.
+
+    Returns the one with the smallest ζ, NULL if none was met below `limit`, and ζ.
+    """
+    stamp = begin_search(search)
+    best, smallest = np.int64(NULL), limit
+    root, height_a, parent_a = tree.state[ROOT], tree.height[a], tree.parent[a]
+    for number in range(1 if is_leaf(a) else N_MEMBERS):
+        row = some_member(tree, a, number) >> 1
+        for k in range(search.near.shape[1]):
+            u = np.int64(search.near[row, k])
+            if u == NULL or not hangs(tree, u):
+                continue
+            while u != root and search.seen[u] != stamp and tree.height[u] < smallest:
+                search.seen[u] = stamp
+                p = np.int64(tree.parent[u])
+                if p == parent_a:
+                    break
+                if tree.height[p] > height_a:
+                    floor = min(smallest, tree.height[p])
+                    value = value_up_to(linkage, tree, a, u, floor)
+                    if value < floor and is_blocking(linkage, tree, linkage.tolerance, a, u, value):
+                        best, smallest = u, value
+                u = p
+    return best, smallest

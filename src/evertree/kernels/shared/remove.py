@@ -1,0 +1,68 @@
+"""Deletion of points."""
+
+from __future__ import annotations
+
+from evertree.kernels.columns import N_POINTS, NULL, STALE, WAITS
+from evertree.kernels.compile import inline, kernel
+from evertree.kernels.pairwise.path import let_go
+from evertree.kernels.shared.topology import detach, hangs, sibling
+from evertree.kernels.shared.worklist import push, refresh
+
+
+@inline
+def mark_path(tree, work, u):
+    """Mark `u` and its ancestors as stale, up to one that is marked already; count the stale children of each."""
+    from_stale_child = False
+    while u != NULL:
+        was_stale = work.mark[u] & STALE
+        work.mark[u] |= STALE
+        if from_stale_child:
+            work.mark[u] += WAITS
+        if was_stale:
+            return
+        from_stale_child = True
+        u = tree.parent[u]
+
+
+@inline
+def refresh_path(linkage, tree, work, u):
+    """Compute `u` and its ancestors anew, up to one that still waits for another child."""
+    while u != NULL and work.mark[u] & STALE and work.mark[u] < WAITS:
+        work.mark[u] &= 255 - STALE
+        refresh(linkage, tree, work, u)
+        u = tree.parent[u]
+        if u != NULL:
+            work.mark[u] -= WAITS
+
+
+@kernel
+def detach_leaves_of_pairs(tree, work, linkage, leaves):
+    """Take `leaves` out of a tree of pairs one by one. O(n m) for each, and more where a height has to be found anew.
+
+    That is where a point was decisive for it, and for minimax linkage always: then the pairs of the node are compared,
+    as far as bounds do not decide. The leaves themselves stay allocated.
+    """
+    for i in leaves:
+        let_go(linkage, tree, work, i)
+        tree.state[N_POINTS] -= 1
+
+
+@kernel
+def detach_leaves(tree, work, linkage, leaves, siblings):
+    """Take `leaves` out of the tree. O(m) for each node above one of them, however many are below it.
+
+    `siblings` is room for as many nodes. The leaves themselves stay allocated.
+    """
+    for i in range(leaves.size):
+        siblings[i] = detach(tree, leaves[i])
+    tree.state[N_POINTS] -= leaves.size
+    # A sibling that does not hang any more was detached or given back later in the loop, and then the node that took
+    # its place is among the siblings too.
+    for s in siblings:
+        if hangs(tree, s):
+            push(work, s)
+            push(work, sibling(tree, s))
+            mark_path(tree, work, tree.parent[s])
+    for s in siblings:
+        if hangs(tree, s):
+            refresh_path(linkage, tree, work, tree.parent[s])

@@ -1,0 +1,39 @@
+"""Rows of a matrix in another order, in place: a copy of the points would be half of the memory again."""
+
+from __future__ import annotations
+
+from evertree.kernels.columns import NULL
+from evertree.kernels.compile import inline, kernel
+
+
+@inline
+def swap_rows(matrix, u, row):
+    """Swap row `u` of a matrix with a row beside it."""
+    for k in range(matrix.shape[1]):
+        matrix[u, k], row[k] = row[k], matrix[u, k]
+
+
+@kernel
+def relabel(near, place):
+    """Replace each node in the lists `near` by its new number. O(n)."""
+    for row in range(near.shape[0]):
+        for k in range(near.shape[1]):
+            if near[row, k] != NULL:
+                near[row, k] = place[near[row, k]]
+
+
+@kernel
+def permute_rows(matrix, place, is_done, row):
+    """Bring row u of `matrix` to ``place[u]``, a permutation. `is_done` and `row` are room. O(n m)."""
+    for u in range(place.size):
+        is_done[u] = False
+    for start in range(place.size):
+        if is_done[start] or place[start] == start:
+            continue
+        swap_rows(matrix, start, row)
+        u = place[start]
+        while u != start:
+            swap_rows(matrix, u, row)
+            is_done[u] = True
+            u = place[u]
+        swap_rows(matrix, start, row)

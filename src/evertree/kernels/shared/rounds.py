@@ -1,0 +1,144 @@
+"""Rounds, for threads: all look at a tree that stays as it is, and then what they found is done.
+
+What a round finds does not depend on how it is divided among threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import CURSOR, GRAFTS, INNER_TOP, LEAF_TOP, NULL, ROOT, SEARCHES, UNLIMITED
+from evertree.kernels.compile import free_kernel, kernel
+from evertree.kernels.shared.check import is_blocking
+from evertree.kernels.shared.graft import resolve
+from evertree.kernels.shared.homogenise import homogenise
+from evertree.kernels.shared.neighbours import begin_search, between, forget_near, note_in, note_one
+from evertree.kernels.shared.partner_search import value_up_to
+from evertree.kernels.shared.stabilise import fill_list, find_partner, guard_level
+from evertree.kernels.shared.topology import hangs
+from evertree.kernels.shared.worklist import clear_due, note_due
+from evertree.kernels.statistics.search import descend_means
+
+
+@free_kernel
+def find_partners(tree, search, linkage, nodes, partners):
+    """Fill `partners` with the node that each of `nodes` would rather merge with; NULL if none was found."""
+    for k in range(nodes.size):
+        a = np.int64(nodes[k])
+        partners[k], _ = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
+
+
+@kernel
+def take_due(tree, work, nodes):
+    """Fill `nodes` with the next ones that are due for a search, in the order of memory; return how many. O(n)."""
+    end = 2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])
+    u = work.state[CURSOR]
+    count = 0
+    for _ in range(end):
+        if u >= end:
+            u = 0
+        if work.due[u]:
+            if not hangs(tree, u) or u == tree.state[ROOT]:
+                clear_due(work, u)
+            else:
+                if count == nodes.size:
+                    break
+                nodes[count] = u
+                count += 1
+        u += 1
+    work.state[CURSOR] = u
+    return count
+
+
+@kernel
+def graft_found(tree, work, search, linkage, nodes, partners):
+    """Make the grafts that `find_partners` found, one after the other, and the moves that follow each.
+
+    One that is no longer wanted, because of those before it, is not made, and its node searched again later. In a tree
+    that is as it was when they searched, that would find the same again: one that is not to be had there is given up.
+    """
+    for k in range(nodes.size):
+        clear_due(work, nodes[k])
+    work.state[SEARCHES] += nodes.size
+    grafts_before = work.state[GRAFTS]
+    for k in range(nodes.size):
+        a, q = np.int64(nodes[k]), np.int64(partners[k])
+        if q == NULL or not hangs(tree, a) or tree.state[ROOT] == a:
+            continue
+        if work.state[GRAFTS] > grafts_before:
+            note_due(work, a)
+        if not hangs(tree, q) or tree.state[ROOT] == q:
+            continue
+        value = value_up_to(linkage, tree, a, q, np.inf)
+        tolerance = linkage.tolerance * 10.0 ** max(guard_level(tree, work) - 1, 0)
+        if not is_blocking(linkage, tree, tolerance, a, q, value):
+            continue
+        if resolve(linkage, tree, work, search, a, q):
+            homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))
+
+
+@free_kernel
+def fill_lists(tree, search, linkage, rows, steps):
+    """Fill the empty lists of neighbours of leaves by row, and `steps` with how many are left to do for each."""
+    for k in range(rows.size):
+        i = np.int64(2 * rows[k])
+        forget_near(search, i, np.int64(search.fresh[i >> 1]))
+        steps[k] = fill_list(linkage, tree, search, i)
+
+
+@free_kernel
+def ask_lists(tree, search, rows, near, near_value):
+    """Fill rows of `near` with the neighbours of leaves by row, and of those the neighbours. O(N_NEAR² m) for each.
+
+    As `evertree.kernels.shared.neighbours.ask_neighbours`, but all lists stay as they are.
+    """
+    for r in range(rows.size):
+        i = np.int64(2 * rows[r])
+        for k in range(near.shape[1]):
+            near[r, k] = NULL
+            near_value[r, k] = np.inf
+        stamp = begin_search(search)
+        search.seen[i] = stamp
+        count = 0
+        for k in range(near.shape[1]):
+            j = np.int64(search.near[i >> 1, k])
+            if j != NULL and hangs(tree, j):
+                search.seen[j] = stamp
+                search.stack[count] = j
+                count += 1
+                note_in(near, near_value, r, j, between(tree, i, j))
+        for c in range(count):
+            row = search.stack[c] >> 1
+            for k in range(near.shape[1]):
+                j = np.int64(search.near[row, k])
+                if j != NULL and search.seen[j] != stamp and hangs(tree, j):
+                    search.seen[j] = stamp
+                    note_in(near, near_value, r, j, between(tree, i, j))
+
+
+@free_kernel
+def share_lists(search, rows, near, near_value, first, stop):
+    """Let `rows` have the lists in `near`, and offer each leaf to its neighbours: as far as lists from `first` on.
+
+    Those from `stop` on are left to others.
+    """
+    for r in range(rows.size):
+        if first <= rows[r] < stop:
+            for k in range(near.shape[1]):
+                search.near[rows[r], k] = near[r, k]
+                search.near_value[rows[r], k] = near_value[r, k]
+    for r in range(rows.size):
+        for k in range(near.shape[1]):
+            j = np.int64(near[r, k])
+            if j != NULL and first <= j >> 1 < stop:
+                note_one(search, j, np.int64(2 * rows[r]), np.float64(near_value[r, k]))
+
+
+@free_kernel
+def find_nearest(tree, search, linkage, leaves, near):
+    """Fill `near` with the leaf of the tree that a descent finds nearest to each of `leaves`, which hang nowhere."""
+    for k in range(leaves.size):
+        i = np.int64(leaves[k])
+        forget_near(search, i, 0)
+        descend_means(linkage, tree, search, i, np.inf)
+        near[k] = search.near[i >> 1, 0]

@@ -1,0 +1,228 @@
+"""Refinement towards a stable tree: moves, and while none is wanted, grafts that resolve blocking pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import (
+    CHECKS,
+    CURSOR,
+    DUE,
+    EVERYWHERE,
+    FRESH,
+    GOAL,
+    GRAFTS,
+    GRAFTS_BEFORE,
+    GUARDED,
+    INNER_TOP,
+    LEAF_TOP,
+    MOVES,
+    N_POINTS,
+    NULL,
+    PENDING,
+    REACH,
+    ROOT,
+    SEARCHES,
+    STABLE,
+    STABLE_FROM_BELOW,
+    STOP_AT,
+    TO_EXCHANGE,
+    UNLIMITED,
+    MeanTree,
+    PairTree,
+)
+from evertree.kernels.compile import choose, inline, kernel, long_kernel
+from evertree.kernels.dispatch import linkage_may_define
+from evertree.kernels.pairwise.check import BUSY
+from evertree.kernels.pairwise.search import are_lists_shared, find_near_points, partner_by_pairs, place_by_pairs
+from evertree.kernels.shared.check import is_blocking
+from evertree.kernels.shared.graft import meeting_node, resolve
+from evertree.kernels.shared.homogenise import homogenise
+from evertree.kernels.shared.insert import hang
+from evertree.kernels.shared.neighbours import forget_near, improve_lists
+from evertree.kernels.shared.topology import hangs
+from evertree.kernels.shared.worklist import clear_due, note_due
+from evertree.kernels.statistics.search import find_near_means, partner_by_means, place_by_means
+
+#: Grafts for each point before the guard acts.
+GRAFTS_PER_POINT = 20
+FEWEST_GRAFTS = 1000
+
+#: So many checks take as long as a search.
+STEPS_OF_SEARCH = 64
+
+#: The node that `a` would rather merge with, and ζ.
+find_partner = choose("tree", {MeanTree: partner_by_means, PairTree: partner_by_pairs})
+
+#: Fill the list of neighbours of a leaf.
+fill_list = choose("tree", {MeanTree: find_near_means, PairTree: find_near_points})
+
+#: The node beside which a new leaf belongs.
+search_place = choose("tree", {MeanTree: place_by_means, PairTree: place_by_pairs})
+
+
+@inline
+def next_due(tree, work):
+    """The next node that is due for a search, in the order of memory; NULL if there is none."""
+    end = 2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])
+    u = work.state[CURSOR]
+    while work.state[DUE] > 0:
+        if u >= end:
+            u = 0
+        if work.due[u]:
+            if hangs(tree, u) and u != tree.state[ROOT]:
+                work.state[CURSOR] = u + 1
+                return np.int64(u)
+            clear_due(work, u)
+        u += 1
+    work.state[CURSOR] = u
+    return np.int64(NULL)
+
+
+@linkage_may_define
+def is_stable_if_monotone(linkage):
+    """Whether a monotone tree has no blocking pair (`thm.SingleLinkage`), so that none need be searched."""
+    return False
+
+
+def _columns_of_means(tree):
+    return tree.mean.shape[1]
+
+
+def _columns_of_pairs(tree):
+    return 0  # a search that takes long pauses by itself
+
+
+#: How many columns the points have, as far as the time of an exhaustive search depends on it.
+n_columns = choose("tree", {MeanTree: _columns_of_means, PairTree: _columns_of_pairs})
+
+
+def _not_shared(tree, search):
+    return False
+
+
+#: Whether empty lists of neighbours are left to threads.
+are_shared = choose("tree", {MeanTree: _not_shared, PairTree: are_lists_shared})
+
+
+@inline
+def steps_of_search(tree, search):
+    """About how many checks take as long as a search."""
+    if search.state[REACH] == EVERYWHERE:
+        return STEPS_OF_SEARCH + tree.state[N_POINTS] * n_columns(tree) // STEPS_OF_SEARCH
+    return STEPS_OF_SEARCH
+
+
+@inline
+def clear_all_due(tree, work):
+    """Note that no node need be searched. O(n)."""
+    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
+        work.due[u] = 0
+    work.state[DUE] = 0
+
+
+@inline
+def quota_of_grafts(tree):
+    """So many grafts may be made before the guard acts."""
+    return GRAFTS_PER_POINT * tree.state[N_POINTS] + FEWEST_GRAFTS
+
+
+@inline
+def guard_level(tree, work):
+    """How often the quota of grafts has been used up since no node was due.
+
+    From the first time on, moves come lowest first, which ends for certain in exact arithmetic; from the second on the
+    tolerance is ten times wider each time.
+    """
+    level = (work.state[GRAFTS] - work.state[GRAFTS_BEFORE]) // quota_of_grafts(tree)
+    if level > 0:
+        work.state[GOAL] = STABLE_FROM_BELOW
+    return level
+
+
+@inline
+def note_stable(tree, work):
+    """No node is due: the guard counts from here, and notes whether it had to act."""
+    if work.state[GRAFTS] - work.state[GRAFTS_BEFORE] >= 2 * quota_of_grafts(tree):
+        work.state[GUARDED] += 1
+    work.state[GRAFTS_BEFORE] = work.state[GRAFTS]
+    work.state[GOAL] = STABLE
+
+
+@long_kernel
+def stabilise(tree, work, search, linkage, max_steps, max_moves):
+    """Refine until no check is pending and no node is due for a search, or a limit is reached.
+
+    A check is one step; a search, a graft or an improvement of a list of neighbours takes about as long as
+    STEPS_OF_SEARCH of them. Grafts count as moves.
+    """
+    last_move = work.state[MOVES] + work.state[GRAFTS] + max_moves
+    steps = 0
+    while steps < max_steps:
+        moves_left = last_move - work.state[MOVES] - work.state[GRAFTS]
+        if moves_left <= 0:
+            return
+        if work.state[PENDING] > 0:
+            checks_before = work.state[CHECKS]
+            homogenise(tree, work, linkage, np.int64(max_steps - steps), np.int64(moves_left))
+            steps += work.state[CHECKS] - checks_before
+            if work.state[PENDING] > 0:
+                return
+            continue
+        if is_stable_if_monotone(linkage):
+            clear_all_due(tree, work)
+            note_stable(tree, work)
+            return
+        if search.state[FRESH] > 0 and search.state[REACH] != EVERYWHERE:
+            if are_shared(tree, search):
+                return
+            n_lists = (max_steps - steps - 1) // STEPS_OF_SEARCH + 1
+            steps += STEPS_OF_SEARCH * improve_lists(linkage, tree, search, fill_list, n_lists)
+            continue
+        a = next_due(tree, work)
+        if a == NULL:
+            note_stable(tree, work)
+            return
+        q, value = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
+        if q == BUSY:
+            work.state[CURSOR] = a
+            return
+        steps += steps_of_search(tree, search)
+        work.state[SEARCHES] += 1
+        clear_due(work, a)
+        if q == NULL:
+            continue
+        level = guard_level(tree, work)
+        if level > 1 and not is_blocking(linkage, tree, linkage.tolerance * 10.0 ** (level - 1), a, q, value):
+            continue
+        if resolve(linkage, tree, work, search, a, q):
+            steps += STEPS_OF_SEARCH
+            if work.state[GRAFTS] == search.state[STOP_AT]:
+                return
+
+
+@kernel
+def insert_by_search(tree, work, search, linkage, leaves):
+    """Insert `leaves` one after the other, each where a search finds that it belongs; make the moves that follow."""
+    for leaf in leaves:
+        i = np.int64(leaf)
+        tree.state[N_POINTS] += 1
+        if tree.state[ROOT] == NULL:
+            tree.state[ROOT] = i
+            forget_near(search, i, TO_EXCHANGE)
+            note_due(work, i)
+        else:
+            hang(linkage, tree, work, i, search_place(linkage, tree, search, i))
+        # As int64, or literals would have it compiled once more.
+        homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))
+
+
+@kernel
+def find_blocked(tree, search, linkage, nodes, blocked):
+    """Fill ``blocked[i]`` with whether ``nodes[i]`` is in a blocking pair, by exhaustive search. O(n m) for each."""
+    for i in range(nodes.size):
+        a = np.int64(nodes[i])
+        blocked[i] = False
+        if tree.parent[a] != NULL:
+            q, _ = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
+            blocked[i] = q != NULL and meeting_node(tree, search, a, q) != NULL

@@ -1,0 +1,122 @@
+"""Edits of the shape of a tree. None of them touches statistics. Each step is O(1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import FREE, FREE_INNER, FREE_LEAF, INNER_TOP, LEAF_TOP, NULL, ROOT
+from evertree.kernels.compile import inline, kernel
+
+
+@inline
+def is_leaf(u):
+    """Leaves have even numbers."""
+    return (u & 1) == 0
+
+
+@inline
+def sibling(tree, u):
+    """The other child of the parent of `u`; NULL for the root."""
+    p = tree.parent[u]
+    if p == NULL:
+        return NULL
+    return tree.right[p] if tree.left[p] == u else tree.left[p]
+
+
+@inline
+def children(tree, u):
+    """The children of an inner node, in the type of the nodes that steps take: for another they are compiled again."""
+    return np.int64(tree.left[u]), np.int64(tree.right[u])
+
+
+@inline
+def hangs(tree, u):
+    """Whether `u` is in the tree."""
+    return u != NULL and (tree.parent[u] > NULL or tree.state[ROOT] == u)
+
+
+@inline
+def allocate(tree, top, free):
+    """A node that is not in use: from the list that starts at ``state[free]``, or else the next at ``state[top]``."""
+    u = tree.state[free]
+    if u != NULL:
+        tree.state[free] = FREE - tree.parent[u] - 1
+    else:
+        u = 2 * tree.state[top] + (1 if top == INNER_TOP else 0)
+        tree.state[top] += 1
+    tree.parent[u] = NULL
+    tree.left[u] = NULL
+    tree.right[u] = NULL
+    return u
+
+
+@inline
+def release(tree, u):
+    """Put a node that hangs nowhere on its list of free nodes."""
+    free = FREE_LEAF if is_leaf(u) else FREE_INNER
+    tree.parent[u] = FREE - (tree.state[free] + 1)
+    tree.left[u] = NULL
+    tree.right[u] = NULL
+    tree.state[free] = u
+
+
+@kernel
+def allocate_leaves(tree, leaves):
+    """Fill `leaves` with leaves that are not in use."""
+    for i in range(leaves.size):
+        leaves[i] = allocate(tree, LEAF_TOP, FREE_LEAF)
+
+
+@kernel
+def release_nodes(tree, nodes):
+    """Put nodes that hang nowhere on the lists of free ones."""
+    for u in nodes:
+        release(tree, u)
+
+
+@inline
+def replace_child(tree, p, old, new):
+    """Make `new` the child of `p`, or the root where `p` is NULL, instead of `old`."""
+    tree.parent[new] = p
+    if p == NULL:
+        tree.state[ROOT] = new
+    elif tree.left[p] == old:
+        tree.left[p] = new
+    else:
+        tree.right[p] = new
+
+
+@inline
+def attach(tree, u, target):
+    """Hang `u` beside `target`, below a new inner node, which is returned."""
+    p = allocate(tree, INNER_TOP, FREE_INNER)
+    replace_child(tree, tree.parent[target], target, p)
+    tree.left[p] = target
+    tree.right[p] = u
+    tree.parent[target] = p
+    tree.parent[u] = p
+    return p
+
+
+@inline
+def detach(tree, u):
+    """Cut `u` off: its sibling takes the place of their parent, and is returned; NULL if `u` was the root."""
+    s = sibling(tree, u)
+    if s == NULL:
+        tree.state[ROOT] = NULL
+    else:
+        p = tree.parent[u]
+        replace_child(tree, tree.parent[p], p, s)
+        release(tree, p)
+    tree.parent[u] = NULL
+    return s
+
+
+@inline
+def swap_with_uncle(tree, far):
+    """The NNI move at grandchild `far` (`def:NNIMove`, `eq.NNImove`): it changes places with its parent's sibling."""
+    v = tree.parent[far]
+    g = tree.parent[v]
+    uncle = sibling(tree, v)
+    replace_child(tree, v, far, uncle)
+    replace_child(tree, g, uncle, far)

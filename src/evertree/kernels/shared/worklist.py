@@ -1,0 +1,84 @@
+"""The worklist: which checks may have changed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import DUE, NULL, PENDING, QUEUED
+from evertree.kernels.compile import inline, kernel, short_step, step
+from evertree.kernels.shared.topology import is_leaf, sibling
+from evertree.kernels.statistics.merge import merge_children
+
+
+@inline
+def note_due(work, u):
+    """Note that a blocking pair with `u` may have arisen. O(1)."""
+    if u != NULL and not work.due[u]:
+        work.due[u] = 1
+        work.state[DUE] += 1
+
+
+@inline
+def clear_due(work, u):
+    """Note that `u` is searched."""
+    work.due[u] = 0
+    work.state[DUE] -= 1
+
+
+@short_step
+def push(work, u):
+    """Note that the check at `u` may have changed, and a blocking pair with it may have arisen. O(1).
+
+    Leaves have no check, and no node has neither.
+    """
+    note_due(work, u)
+    if u == NULL or is_leaf(u) or work.mark[u] & QUEUED:
+        return
+    work.mark[u] |= QUEUED
+    work.stack[work.state[PENDING]] = u
+    work.state[PENDING] += 1
+
+
+@inline
+def pop(work):
+    """Take the node that came last. O(1)."""
+    work.state[PENDING] -= 1
+    u = work.stack[work.state[PENDING]]
+    work.mark[u] &= 255 - QUEUED
+    return np.int64(u)
+
+
+@inline
+def pop_lowest(tree, work):
+    """Take the node whose parent is the smallest cluster. O(their number)."""
+    lowest = 0
+    for k in range(1, work.state[PENDING]):
+        p, q = tree.parent[work.stack[k]], tree.parent[work.stack[lowest]]
+        if p <= NULL or (q > NULL and tree.size[p] < tree.size[q]):
+            lowest = k
+    last = work.state[PENDING] - 1
+    work.stack[lowest], work.stack[last] = work.stack[last], work.stack[lowest]
+    return pop(work)
+
+
+@inline
+def refresh(linkage, tree, work, u):
+    """Compute the statistics of `u` from its children; the checks that read them are at `u` and beside it. O(m)."""
+    merge_children(linkage, tree, u)
+    push(work, u)
+    push(work, sibling(tree, u))
+
+
+@step
+def refresh_up(linkage, tree, work, u, stop):
+    """Compute `u` and all above it anew, up to the child of `stop`; note the dirty checks. O(m depth)."""
+    while u != stop:
+        refresh(linkage, tree, work, u)
+        u = np.int64(tree.parent[u])
+
+
+@kernel
+def push_bottom_up(work, nodes):
+    """Note all of `nodes`, which come children first, so that the lowest are checked first."""
+    for i in range(nodes.size - 1, -1, -1):
+        push(work, nodes[i])

@@ -1,0 +1,24 @@
+"""Points become leaves: all that a tree of means keeps of them, in one pass."""
+
+from __future__ import annotations
+
+from evertree.kernels.columns import INSERTED, TO_FIND
+from evertree.kernels.compile import kernel
+from evertree.kernels.shared.neighbours import forget_leaves
+
+
+@kernel
+def fill_leaves(tree, work, search, leaves, x, weights, births):
+    """Write the rows of `leaves`: row i of `x` with its weight and insertion number. O(m) for each."""
+    for i in range(leaves.size):
+        u = leaves[i]
+        for k in range(x.shape[1]):
+            tree.mean[u, k] = x[i, k]
+        tree.size[u] = weights[i]
+        tree.birth[u] = births[i]
+        tree.variance[u] = 0.0
+        tree.height[u] = 0.0
+        tree.radius[u] = 0.0
+    work.state[INSERTED] += leaves.size
+    if search.fresh.size > 0:
+        forget_leaves(search, leaves, TO_FIND)

@@ -1,0 +1,184 @@
+"""Searches of a `MeanTree` for a node that would rather merge with a given one.
+
+What is sought for a node `a` is the node Q with the smallest ζ(a, Q) at which both are there and neither has merged
+yet: from the heights of both up to those of their parents. In a monotone tree no such Q is above or below `a`, so that
+need not be checked; and below a node that is no higher than `a` there can be none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import (
+    BY_NEIGHBOURS,
+    EVERYWHERE,
+    LIGHTEST,
+    NULL,
+    REACH,
+    ROOT,
+    TO_EXCHANGE,
+    UNLIMITED,
+)
+from evertree.kernels.compile import inline, step
+from evertree.kernels.shared.check import is_blocking
+from evertree.kernels.shared.linkage_values import least_value, value_of_sq
+from evertree.kernels.shared.neighbours import forget_near, note_met
+from evertree.kernels.shared.partner_search import climb
+from evertree.kernels.shared.topology import is_leaf
+from evertree.kernels.statistics.means import sq_dist
+
+#: The search for a node is exhaustive if it holds more than two in so many points: few nodes are higher than it, and
+#: others need not be visited. Should there be many, it ends after this many steps.
+N_HIGH = 1_000
+MOST_STEPS = 4_000
+
+
+@step
+def is_partner(linkage, tree, a, u, value):
+    """Whether `a` and `u` would rather merge with each other, ζ between them being `value`."""
+    if tree.parent[a] == NULL:  # a new point, which would merge with any
+        return value >= tree.height[u]
+    return is_blocking(linkage, tree, linkage.tolerance, a, u, value)
+
+
+@inline
+def try_node(linkage, tree, a, u, best, smallest):
+    """Try `u` as a partner of `a`, the best one so far being `best`, at ζ = `smallest`. O(m).
+
+    Returns the best one now and its ζ, the squared distance between the means of `a` and `u`, and ζ(a, u).
+    """
+    sq = sq_dist(tree.mean, a, u)
+    value = value_of_sq(linkage, tree, a, u, sq)
+    if value < min(smallest, tree.height[tree.parent[u]]) and is_partner(linkage, tree, a, u, value):
+        best, smallest = u, value
+    return best, smallest, sq, value
+
+
+@inline
+def keep_nearest(search, side, count, u, value):
+    """Put `u` among the nearest of the next level, sorted; return how many there are. O(width)."""
+    if count == search.front.shape[1]:
+        if not value < search.front_value[side, count - 1]:
+            return count
+        count -= 1
+    k = count
+    while k > 0 and search.front_value[side, k - 1] > value:
+        search.front[side, k] = search.front[side, k - 1]
+        search.front_value[side, k] = search.front_value[side, k - 1]
+        k -= 1
+    search.front[side, k] = u
+    search.front_value[side, k] = value
+    return count + 1
+
+
+@inline
+def may_hold(linkage, tree, search, a, u, sq, smallest):
+    """Whether a node below `u` may be there with `a`, at ζ below `smallest`.
+
+    The mean of a cluster below u is within the radius of u from the mean of u.
+    """
+    if is_leaf(u) or not tree.height[u] > tree.height[a]:
+        return False
+    distance = np.sqrt(sq) - tree.radius[u]
+    return distance <= 0.0 or least_value(linkage, tree, a, distance, search.bound[LIGHTEST]) <= smallest
+
+
+@step
+def descend_means(linkage, tree, search, a, limit):
+    """From the root, keep the `width` nodes nearest to `a` on each level, and test every node below them.
+
+    Returns the one sought, NULL if none was met below `limit`, and its ζ. Where `a` is a leaf,
+    leaves met go on its list. With a limit, a node below which a bound excludes any is not kept. O(width · depth · m).
+    """
+    best, smallest = np.int64(NULL), limit
+    search.front[0, 0] = tree.state[ROOT]
+    count, side = 0 if is_leaf(tree.state[ROOT]) else 1, 0
+    while count > 0:
+        n_next = 0
+        for k in range(count):
+            p = np.int64(search.front[side, k])
+            for turn in range(2):
+                u = np.int64(tree.left[p] if turn == 0 else tree.right[p])
+                if u == a:
+                    continue
+                best, smallest, sq, value = try_node(linkage, tree, a, u, best, smallest)
+                if is_leaf(u):
+                    if is_leaf(a):
+                        note_met(search, a, u, np.sqrt(sq))
+                elif limit == np.inf or may_hold(linkage, tree, search, a, u, sq, smallest):
+                    n_next = keep_nearest(search, 1 - side, n_next, u, value)
+        count, side = n_next, 1 - side
+    return best, smallest
+
+
+@step
+def exhaust_means(linkage, tree, search, a, limit, most_steps):
+    """Test every node, but for those that a bound excludes, the nearer child first. O(n m) at most.
+
+    Returns the one sought, NULL if there is none below `limit`, and its ζ.
+    """
+    best, smallest = np.int64(NULL), limit
+    search.stack[0] = tree.state[ROOT]
+    count = 1
+    while count > 0 and most_steps > 0:
+        most_steps -= 1
+        count -= 1
+        p = np.int64(search.stack[count])
+        first = count
+        first_sq = 0.0
+        for turn in range(2):
+            u = np.int64(tree.left[p] if turn == 0 else tree.right[p])
+            if u == a:
+                continue
+            best, smallest, sq, _ = try_node(linkage, tree, a, u, best, smallest)
+            if may_hold(linkage, tree, search, a, u, sq, smallest):
+                search.stack[count] = u
+                count += 1
+                if count == first + 1:
+                    first_sq = sq
+                elif sq > first_sq:
+                    search.stack[first], search.stack[first + 1] = search.stack[first + 1], search.stack[first]
+    return best, smallest
+
+
+@step
+def partner_by_means(linkage, tree, search, a, limit):
+    """The node that `a` would rather merge with, below `limit`, and ζ: NULL if none was found.
+
+    Neighbours first, which are cheap and right for most; then, as few nodes are higher than a large one, all of these;
+    otherwise a descent.
+    """
+    if search.state[REACH] == EVERYWHERE:
+        return exhaust_means(linkage, tree, search, a, limit, np.int64(UNLIMITED))
+    q, value = climb(linkage, tree, search, a, limit)
+    if q != NULL or search.state[REACH] == BY_NEIGHBOURS:
+        return q, value
+    if N_HIGH * tree.size[a] > 2.0 * tree.size[tree.state[ROOT]]:
+        return exhaust_means(linkage, tree, search, a, limit, np.int64(MOST_STEPS))
+    return descend_means(linkage, tree, search, a, limit)
+
+
+@step
+def find_near_means(linkage, tree, search, i):
+    """Fill the list of leaf `i` by a descent; return how many steps are left. O(width · depth · m)."""
+    descend_means(linkage, tree, search, i, np.inf)
+    return TO_EXCHANGE
+
+
+@step
+def place_by_means(linkage, tree, search, i):
+    """The node beside which leaf `i`, which is new, belongs: the one with the smallest ζ, by a descent.
+
+    ζ is from its own height up to that of its parent; where no node met is such, it is the nearest point met.
+    """
+    forget_near(search, i, TO_EXCHANGE)
+    root = tree.state[ROOT]
+    value = value_of_sq(linkage, tree, i, root, sq_dist(tree.mean, i, root))
+    is_beside_root = value >= tree.height[root]
+    if is_leaf(root):
+        note_met(search, i, root, np.sqrt(sq_dist(tree.mean, i, root)))
+        return root
+    q, _ = descend_means(linkage, tree, search, i, value if is_beside_root else np.inf)
+    if q != NULL:
+        return q
+    return root if is_beside_root else np.int64(search.near[i >> 1, 0])

@@ -1,0 +1,249 @@
+"""Treelets: connected pieces of a tree of means that are cut out, changed by themselves, and put back.
+
+The nodes at the bottom of a treelet are its leaves, and stand for all below them by their statistics. No two pieces
+share an inner node, so that each may be changed by another thread.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evertree.kernels.columns import DUE, FREE_INNER, INNER_TOP, LEAF_TOP, N_POINTS, NULL, PENDING, QUEUED, ROOT
+from evertree.kernels.compile import free_kernel, inline, kernel
+from evertree.kernels.shared.homogenise import homogenise
+from evertree.kernels.shared.neighbours import forget_near, note_in
+from evertree.kernels.shared.stabilise import insert_by_search, stabilise
+from evertree.kernels.shared.topology import allocate, is_leaf, replace_child, sibling
+from evertree.kernels.shared.worklist import note_due, push, refresh
+
+
+@kernel
+def find_pieces(tree, nodes, most, fewest, count, stops):
+    """Cut a tree into its largest subtrees of at most `most` leaves; leave out those of less than `fewest`.
+
+    `nodes` are all nodes in postorder, in which those of a subtree stand side by side. Fills ``count[u]`` with the
+    number of leaves below each node, and `stops` with where the nodes of each piece end; returns how many pieces there
+    are. O(n).
+    """
+    n_pieces = 0
+    for u in nodes:
+        count[u] = 1 if is_leaf(u) else count[tree.left[u]] + count[tree.right[u]]
+    for k in range(nodes.size):
+        u = nodes[k]
+        p = tree.parent[u]
+        if fewest <= count[u] <= most and (p == NULL or count[p] > most):
+            stops[n_pieces] = k + 1
+            n_pieces += 1
+    return n_pieces
+
+
+@inline
+def copy_row(source, u, target, v):
+    """Let node `v` of one tree have what is kept of node `u` of another. O(m)."""
+    for k in range(source.mean.shape[1]):
+        target.mean[v, k] = source.mean[u, k]
+    target.size[v] = source.size[u]
+    target.variance[v] = source.variance[u]
+    target.height[v] = source.height[u]
+    target.radius[v] = source.radius[u]
+    target.birth[v] = source.birth[u]
+
+
+@inline
+def number_in(bottoms, place, u):
+    """The number in a treelet of `u`, a leaf of the tree; NULL if it is not among the bottom nodes."""
+    row = place[u] >> 1
+    return np.int64(place[u]) if 0 <= row < bottoms.size and bottoms[row] == u else np.int64(NULL)
+
+
+@inline
+def copy_list(search, small_search, bottoms, place, row):
+    """Let the leaf in a row of a treelet have the neighbours that are in it, too. O(N_NEAR)."""
+    forget_near(small_search, 2 * row, 0)
+    if is_leaf(bottoms[row]) and search.near.shape[0] > 0:
+        outer = bottoms[row] >> 1
+        for k in range(search.near.shape[1]):
+            if search.near[outer, k] != NULL:
+                j = number_in(bottoms, place, np.int64(search.near[outer, k]))
+                if j != NULL:
+                    value = np.float64(search.near_value[outer, k])
+                    note_in(small_search.near, small_search.near_value, row, j, value)
+
+
+@free_kernel
+def copy_out(tree, work, search, bottoms, inner, place, small, small_work, small_search):
+    """Fill the empty tree `small` with a treelet: leaf i is ``bottoms[i]``, inner node j is ``inner[j]``.
+
+    Both are in postorder, so that the root is the last. ``place[u]`` becomes the number of `u` in the treelet. What is
+    pending, due, and near comes along, as far as it is within the treelet.
+    """
+    for i in range(bottoms.size):
+        place[bottoms[i]] = 2 * i
+    for j in range(inner.size):
+        place[inner[j]] = 2 * j + 1
+    root = inner[inner.size - 1]
+    for i in range(bottoms.size):
+        u = np.int64(bottoms[i])
+        copy_row(tree, u, small, 2 * i)
+        small.parent[2 * i] = place[tree.parent[u]]
+        small.left[2 * i] = NULL
+        small.right[2 * i] = NULL
+        if small_search.near.shape[0] > 0:
+            copy_list(search, small_search, bottoms, place, i)
+        if work.due[u]:
+            note_due(small_work, 2 * i)
+    for back in range(inner.size):  # so that the lowest are checked first
+        j = inner.size - 1 - back
+        u = np.int64(inner[j])
+        v = np.int64(2 * j + 1)
+        copy_row(tree, u, small, v)
+        small.parent[v] = NULL if u == root else place[tree.parent[u]]
+        small.left[v] = place[tree.left[u]]
+        small.right[v] = place[tree.right[u]]
+        if work.mark[u] & QUEUED and u != root:
+            push(small_work, v)
+        elif work.due[u] and u != root:
+            note_due(small_work, v)
+    small.state[ROOT] = place[root]
+    small.state[N_POINTS] = bottoms.size
+    small.state[LEAF_TOP] = bottoms.size
+    small.state[INNER_TOP] = inner.size
+
+
+@inline
+def outer_number(bottoms, inner, v):
+    """The node of the tree that node `v` of a treelet is."""
+    if v == NULL:
+        return np.int64(NULL)
+    return np.int64(bottoms[v >> 1] if is_leaf(v) else inner[v >> 1])
+
+
+@inline
+def differs(tree, u, small, v, parent):
+    """Whether what a blocking pair with `u` depends on is another now: itself, or the height of its parent. O(m)."""
+    if tree.parent[u] != parent or tree.size[u] != small.size[v] or tree.height[u] != small.height[v]:
+        return True
+    p = small.parent[v]
+    if p != NULL and tree.height[parent] != small.height[p]:
+        return True
+    is_other = False
+    for k in range(small.mean.shape[1]):
+        is_other = is_other or tree.mean[u, k] != small.mean[v, k]
+    return is_other
+
+
+@inline
+def flag(work, u):
+    """Note the check at `u`, and a search for it, to be counted by `count_flags`."""
+    if u != NULL:
+        work.due[u] = 1
+        if not is_leaf(u):
+            work.mark[u] |= QUEUED
+
+
+@kernel
+def copy_in(tree, work, bottoms, inner, root, small, small_work):
+    """Put a treelet back, whose root was `root`. It may have more leaves and inner nodes than when it was cut out.
+
+    What changed becomes due, for pairs of nodes of which the other is not in the treelet have not been looked for. What
+    is still pending in it stays pending. Checks that the treelet does not have, at its root, at its leaves and beside
+    it, are noted if they read what changed. Nothing is counted: `count_flags` does that when all treelets are back.
+    """
+    above = np.int64(tree.parent[root])
+    top = outer_number(bottoms, inner, np.int64(small.state[ROOT]))
+    is_root_pending = work.mark[root] & QUEUED
+    has_other_root, has_other_children = top != root, False
+    for v in range(2 * inner.size + 1):  # before anything of the tree is overwritten
+        u = outer_number(bottoms, inner, v)
+        if u == top:
+            has_other_root = has_other_root or differs(tree, u, small, v, above)
+            continue
+        parent = outer_number(bottoms, inner, small.parent[v])
+        if differs(tree, u, small, v, parent):
+            work.due[u] = 1
+            has_other_children = has_other_children or parent == top
+            s = sibling(small, v)
+            if is_leaf(s):  # what it stands for has a check that reads this one
+                flag(work, outer_number(bottoms, inner, s))
+            if is_leaf(v):
+                flag(work, u)
+    for v in range(2 * inner.size + 1):
+        u = outer_number(bottoms, inner, v)
+        tree.parent[u] = outer_number(bottoms, inner, np.int64(small.parent[v]))
+        if is_leaf(v):
+            continue
+        tree.left[u] = outer_number(bottoms, inner, np.int64(small.left[v]))
+        tree.right[u] = outer_number(bottoms, inner, np.int64(small.right[v]))
+        copy_row(small, np.int64(v), tree, u)
+        if small_work.mark[v] & QUEUED:
+            work.mark[u] |= QUEUED
+        else:
+            work.mark[u] &= 255 - QUEUED
+    replace_child(tree, above, root, top)
+    if is_root_pending:
+        work.mark[top] |= QUEUED
+    if has_other_root or has_other_children:
+        flag(work, top)
+    if has_other_root:
+        flag(work, sibling(tree, top))
+        flag(work, above)
+
+
+@kernel
+def count_flags(tree, work, nodes):
+    """Make the worklist anew from the flags of all `nodes`, which come children first: the lowest is checked first.
+
+    The root has no check, and what hangs nowhere has neither check nor search.
+    """
+    work.state[PENDING] = 0
+    work.state[DUE] = 0
+    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
+        if tree.parent[u] <= NULL:
+            work.mark[u] &= 255 - QUEUED
+            work.due[u] = 0
+    for k in range(nodes.size - 1, -1, -1):
+        u = nodes[k]
+        if work.due[u]:
+            work.state[DUE] += 1
+        if work.mark[u] & QUEUED:
+            work.stack[work.state[PENDING]] = u
+            work.state[PENDING] += 1
+
+
+@free_kernel
+def homogenise_alone(tree, work, linkage, max_checks, max_moves):
+    """`homogenise` a tree that no other thread can see."""
+    homogenise(tree, work, linkage, np.int64(max_checks), np.int64(max_moves))
+
+
+@free_kernel
+def stabilise_alone(tree, work, search, linkage, max_steps, max_moves):
+    """`stabilise` a tree that no other thread can see."""
+    stabilise(tree, work, search, linkage, np.int64(max_steps), np.int64(max_moves))
+
+
+@free_kernel
+def insert_alone(tree, work, search, linkage, leaves):
+    """`insert_by_search` into a tree that no other thread can see."""
+    insert_by_search(tree, work, search, linkage, leaves)
+
+
+@kernel
+def copy_leaves(tree, leaves, small, own):
+    """Let the leaves `own` of a treelet be `leaves` of the tree."""
+    for k in range(leaves.size):
+        copy_row(tree, np.int64(leaves[k]), small, np.int64(own[k]))
+
+
+@kernel
+def allocate_inner(tree, inner):
+    """Fill `inner` with inner nodes that are not in use."""
+    for k in range(inner.size):
+        inner[k] = allocate(tree, INNER_TOP, FREE_INNER)
+
+
+@kernel
+def refresh_above(tree, work, linkage, nodes):
+    """Compute `nodes`, which come children first, anew, and note the checks that read them. O(m) for each."""
+    for u in nodes:
+        refresh(linkage, tree, work, np.int64(u))

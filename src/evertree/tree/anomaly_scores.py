@@ -1,0 +1,109 @@
+"""How far points stand apart from the others: of a tree, or before they come into it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.kernels.columns import NULL
+from evertree.tree.base import Incoming, LiveTree
+from evertree.tree.statistics import MeanLiveTree, plain
+
+#: Where there are so many points for each that is to be scored, only the nodes above these are looked at.
+_POINTS_PER_PATH = 64
+
+
+class Scores(NamedTuple):
+    """What stands apart most on the way from each of some points to the root.
+
+    For a new point, `node` is the one that stands apart together with it, NULL if it does so alone. Where nothing
+    stands apart, because all nodes above are at height 0, the score is 0 and both nodes are NULL.
+    """
+
+    score: NDArray[np.float64]
+    weight: NDArray[np.float64]  # of the point itself
+    node: NDArray[np.int32]
+    size: NDArray[np.float64]  # the weight of what stands apart
+    beside: NDArray[np.int32]  # the node that it joins
+    size_beside: NDArray[np.float64]
+    height: NDArray[np.float64]  # at which they join
+
+
+def score_live(live: LiveTree, leaves: NDArray[np.int32], measure: str) -> Scores:
+    """Scores of the points at `leaves`. O(n), and for a few points the depth of each."""
+    tree = live.tree
+    is_few = leaves.size * _POINTS_PER_PATH < live.n_points
+    nodes = _above(tree.parent, leaves) if is_few else live.nodes()
+    score, node = np.empty(tree.parent.size), np.empty(tree.parent.size, np.int32)
+    kernels.shared.anomaly_scores.score_leaves(tree, live.tag, nodes, _code(measure), score, node)
+    apart, weight = node[leaves], tree.size[leaves]
+    joins = np.flatnonzero(apart != NULL)
+    above = tree.parent[apart[joins]]
+    beside, size, value = np.full_like(leaves, NULL), weight.copy(), np.zeros(leaves.size)
+    beside[joins] = np.where(tree.left[above] == apart[joins], tree.right[above], tree.left[above])
+    size[joins], value[joins] = tree.size[apart[joins]], live.linkage_values(above)
+    return _in_units(live, measure, score[leaves], weight, apart, size, beside, value)
+
+
+def score_new(
+    live: LiveTree, leaves: NDArray[np.int32], incoming: Incoming, births: NDArray[np.int64], measure: str
+) -> Scores:
+    """Scores of points that are not in the tree, whose live points are at `leaves`, each as if it came alone.
+
+    Where means are kept, the way down is the greedy one, O(m) for each node on it; elsewhere it is where the point
+    would be inserted, which takes a copy of the tree, and compares points.
+    """
+    count = len(incoming)
+    score, value = np.empty(count), np.empty(count)
+    node, beside = np.empty(count, np.int32), np.empty(count, np.int32)
+    found = score, node, beside, value
+    if isinstance(live, MeanLiveTree):
+        kernels.shared.anomaly_scores.score_points(live.tree, live.tag, plain(incoming.stored), _code(measure), *found)
+    else:
+        host, guests = live.with_guests(incoming, births, leaves)
+        places, values = host.find_places(guests)
+        kernels.shared.anomaly_scores.score_places(host.tree, host.tag, places, values, _code(measure), *found)
+    return _in_units(live, measure, score, np.ones(count), node, _sizes(live, node) + 1.0, beside, value)
+
+
+def _above(parent: NDArray[np.int32], leaves: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The nodes above some leaves, children first, as `score_leaves` takes them."""
+    paths: list[list[int]] = []
+    seen = {NULL}
+    for leaf in leaves.tolist():
+        path = []
+        u = parent.item(leaf)
+        while u not in seen:
+            seen.add(u)
+            path.append(u)
+            u = parent.item(u)
+        paths.append(path)
+    return np.array([u for path in reversed(paths) for u in path], np.int32)
+
+
+def _in_units(
+    live: LiveTree,
+    measure: str,
+    score: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    node: NDArray[np.int32],
+    size: NDArray[np.float64],
+    beside: NDArray[np.int32],
+    value: NDArray[np.float64],
+) -> Scores:
+    if measure == "jump":
+        score = live.scheme.zeta(score)  # kernels know heights but for a factor
+    return Scores(score, weight, node, size, beside, _sizes(live, beside), live.scheme.height(value))
+
+
+def _sizes(live: LiveTree, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+    return np.where(nodes == NULL, 0.0, live.tree.size[nodes])
+
+
+def _code(measure: str) -> np.int64:
+    return np.int64(
+        kernels.shared.anomaly_scores.DISPLACEMENT if measure == "displacement" else kernels.shared.anomaly_scores.JUMP
+    )

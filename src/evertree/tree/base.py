@@ -1,0 +1,545 @@
+"""`LiveTree`: the columns of one tree with room to grow, and the edits that keep it in order, by node."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.errors import DimensionError
+from evertree.kernels.columns import (
+    BOTH_LISTS,
+    BY_DESCENT,
+    CHECKS,
+    DUE,
+    EVERYWHERE,
+    GOAL,
+    GRAFTS,
+    GRAFTS_BEFORE,
+    GUARDED,
+    HOMOGENEOUS,
+    INNER_TOP,
+    INSERTED,
+    LEAF_TOP,
+    LIGHTEST,
+    MOVES,
+    MOVES_BEFORE,
+    N_POINTS,
+    NOTES,
+    NULL,
+    ORDERED_AT,
+    PENDING,
+    QUOTA,
+    REACH,
+    ROOT,
+    SEARCHES,
+    STABLE,
+    STAMP,
+    TO_FIND,
+    UNLIMITED,
+    MeanTree,
+    PairTree,
+    Search,
+    Worklist,
+    new_search,
+)
+from evertree.linkages import LINKAGES, Tag
+from evertree.tree.scheme import Scheme
+
+#: Nodes are numbered in 32 bits, two for each point.
+MOST_POINTS = int(np.iinfo(np.int32).max) // 2
+
+#: Moves before the guard widens the tolerance: this many for each point, and some more for small trees.
+QUOTA_PER_POINT = 10_000
+SMALLEST_QUOTA = 100_000
+
+#: The place of new points is found by calls for so many of them, or where each is compared with all others of so many
+#: comparisons: Ctrl-C is heard in between.
+_MOST_GUESTS, _MOST_COMPARISONS = 5_000, 300_000
+
+#: The columns that say what shape a tree has, whatever its linkage.
+SHAPE = ("parent", "left", "right", "birth", "size")
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a tree is refined to, and how widely blocking pairs are searched for.
+
+    Attributes
+    ----------
+    goal : str
+        ``"homogeneous"`` or ``"stable"``.
+    search_width : int or None
+        Nodes that a descent keeps on each level; None for exhaustive searches.
+    n_threads : int or None
+        How many threads work on it; None for the procedure for one, whose result is another.
+    """
+
+    goal: str
+    search_width: int | None
+    n_threads: int | None = None
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether the goal is a stable tree."""
+        return self.goal == "stable"
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Points that have been checked and may come into a tree.
+
+    Attributes
+    ----------
+    points : array, list or None
+        As they were given: vectors or objects; None where only their dissimilarities are known.
+    coordinates : array or None
+        Of vectors, for the scheme of the tree.
+    dissimilarities : array of shape (k, n_others) or None
+        Where they are stored: between the k points and the others, which whoever fills leaves has to name.
+    n_evaluated : int
+        How often a user's function was called for them.
+    """
+
+    points: Any = None
+    coordinates: NDArray[Any] | None = None
+    dissimilarities: NDArray[Any] | None = None
+    n_evaluated: int = 0
+
+    @property
+    def stored(self) -> NDArray[Any]:
+        """What a tree keeps of the points: its type is the tree's."""
+        kept = self.dissimilarities if self.coordinates is None else self.coordinates
+        assert kept is not None
+        return kept
+
+    @property
+    def n_columns(self) -> int | None:
+        """Of vectors; None for other points."""
+        return self.points.shape[1] if isinstance(self.points, np.ndarray) else None
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+
+class LiveTree(ABC):
+    """A tree over points, its worklist, what searches know, and the scheme and the aim that it is refined for.
+
+    Nodes are numbers, and nothing here knows of keys. What callers pass has been checked.
+    """
+
+    scheme: Scheme
+    aim: Aim
+    tree: Any  # MeanTree or PairTree
+    work: Worklist
+    search: Search  # with room for points only where the goal is, or has been, a stable tree
+
+    #: Whether several threads refine it: it may be read and copied then, but not be edited.
+    has_threads = False
+
+    #: As many points had been inserted when threads last searched it in pieces.
+    cut_at = -1
+
+    #: Whether what threads need is known to be compiled.
+    is_warm = False
+
+    #: The smallest weight that a point has, or had.
+    _lightest = np.inf
+
+    #: The points as they were given, by row, where they are not elsewhere in the tree; None where there are none.
+    kept: NDArray[Any] | None
+
+    @property
+    @abstractmethod
+    def is_blank(self) -> bool:
+        """Whether it has never had a point, so that the first may decide on columns and type."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the coordinates, or of the dissimilarities."""
+
+    @property
+    @abstractmethod
+    def n_columns(self) -> int | None:
+        """How many columns the points have; None where they are no vectors, or there has never been one."""
+
+    @property
+    @abstractmethod
+    def n_bytes(self) -> int:
+        """Memory of the columns, as far as they are in use."""
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether new points come with something for each live one, whose order then matters."""
+        return False
+
+    @property
+    def n_evaluated(self) -> int:
+        """How many dissimilarities have been evaluated so far."""
+        return 0
+
+    @abstractmethod
+    def points(self, leaves: NDArray[np.int32]) -> Any:
+        """The points of `leaves` as they were given, bit for bit; their dissimilarities where these were given."""
+
+    @abstractmethod
+    def dissimilarities(self, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The dissimilarity of every pair of `leaves`, condensed. O(n²) in time and memory."""
+
+    @abstractmethod
+    def nearest(
+        self, new: NDArray[np.int32], leaves: NDArray[np.int32]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """For each of `new` the position in `leaves` of the nearest one, and its dissimilarity. O(n m) for each."""
+
+    @abstractmethod
+    def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The linkage in coordinates between the children of each of `nodes`; 0 for a leaf."""
+
+    @abstractmethod
+    def tree_value(self) -> float:
+        """Σ over pairs of dissimilarity times the size of the node at which they meet."""
+
+    @abstractmethod
+    def prototypes(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """For each of `nodes` the leaf below it that stands for it best."""
+
+    @abstractmethod
+    def check_range(self, incoming: Incoming, weights: NDArray[np.float64]) -> None:
+        """Refuse points with which a linkage value could overflow."""
+
+    @abstractmethod
+    def fill(
+        self,
+        leaves: NDArray[np.int32],
+        incoming: Incoming,
+        weights: NDArray[np.float64],
+        births: NDArray[np.int64],
+        others: NDArray[np.int32],
+    ) -> None:
+        """Write the rows of `leaves`. The columns of stored dissimilarities belong to `others`."""
+
+    @abstractmethod
+    def insert(self, leaves: NDArray[np.int32]) -> None:
+        """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
+
+    @abstractmethod
+    def detach(self, leaves: NDArray[np.int32]) -> None:
+        """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
+
+    @abstractmethod
+    def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine by moves (`tab.OHC`) within limits."""
+
+    @abstractmethod
+    def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine by moves and grafts within limits."""
+
+    @abstractmethod
+    def for_scanning(self) -> MeanTree | PairTree:
+        """The tree for kernels that check all of it, and take nothing but its heights as known."""
+
+    @abstractmethod
+    def copy(self) -> LiveTree:
+        """A tree that shares nothing with this one."""
+
+    @abstractmethod
+    def _lay_out(self, rows: int) -> None:
+        """Take new columns with room for so many points, and copy what is in use into them."""
+
+    @abstractmethod
+    def _compute_all(self, nodes: NDArray[np.int32]) -> None:
+        """Compute what is kept of inner nodes from the leaves; `nodes` are all, children first."""
+
+    @property
+    def n_points(self) -> int:
+        """How many points hang in the tree."""
+        return int(self.tree.state[N_POINTS])
+
+    @property
+    def root(self) -> int:
+        """The root, or NULL."""
+        return int(self.tree.state[ROOT])
+
+    @property
+    def capacity(self) -> int:
+        """How many points there is room for."""
+        return self.tree.parent.size // 2
+
+    @property
+    def tag(self) -> Tag:
+        """What kernels know of the linkage."""
+        return self.scheme.tag(self.dtype)
+
+    @property
+    def _average(self) -> Tag:
+        """What kernels know of average linkage, for this tree."""
+        return LINKAGES["average"].tag(self.tag.tolerance)
+
+    @property
+    def _bytes_of_search(self) -> int:
+        """Memory that searches take for each point."""
+        search = self.search
+        of_nodes = search.seen[:2].nbytes + search.stack[:2].nbytes
+        return search.near[:1].nbytes + search.near_value[:1].nbytes + search.fresh[:1].nbytes + of_nodes
+
+    @property
+    def n_pending(self) -> int:
+        """How many checks may have changed: with none, no move is wanted."""
+        return int(self.work.state[PENDING])
+
+    @property
+    def n_checks(self) -> int:
+        """How many checks have been made so far."""
+        return int(self.work.state[CHECKS])
+
+    @property
+    def n_moves(self) -> int:
+        """How many moves have been made so far."""
+        return int(self.work.state[MOVES])
+
+    @property
+    def n_grafts(self) -> int:
+        """How many grafts have been made so far."""
+        return int(self.work.state[GRAFTS])
+
+    @property
+    def n_searches(self) -> int:
+        """How many searches for blocking pairs have been made so far."""
+        return int(self.work.state[SEARCHES])
+
+    @property
+    def n_due(self) -> int:
+        """How many nodes may be in a blocking pair that has not been looked for."""
+        return int(self.work.state[DUE])
+
+    @property
+    def n_guarded(self) -> int:
+        """How often the guard against endless moves has had to act since all nodes were last noted for a check."""
+        return int(self.work.state[GUARDED])
+
+    @property
+    def n_used(self) -> int:
+        """Rows of the columns that are, or were, in use."""
+        return 2 * max(int(self.tree.state[LEAF_TOP]), int(self.tree.state[INNER_TOP]))
+
+    def nodes(self, root: int | None = None) -> NDArray[np.int32]:
+        """All nodes, or those below `root` and itself, children first. O(their number)."""
+        top = self.root if root is None else root
+        nodes = np.empty(max(2 * self.n_points - 1, 0), np.int32)
+        if top == NULL:
+            return nodes
+        return nodes[kernels.shared.traverse.postorder(self.tree, top, nodes) :]
+
+    def leaves(self, root: int | None = None) -> NDArray[np.int32]:
+        """The leaves among `nodes`, in the same order."""
+        nodes = self.nodes(root)
+        return nodes[nodes % 2 == 0]
+
+    def is_in_use(self, u: int) -> bool:
+        """Whether `u` is a node of the tree, or a leaf that is about to be."""
+        top = LEAF_TOP if u % 2 == 0 else INNER_TOP
+        return bool(0 <= u >> 1 < self.tree.state[top] and self.tree.parent[u] >= NULL)
+
+    def reserve(self, n_more: int) -> None:
+        """Make room for `n_more` points. O(1) amortised. If memory does not suffice, nothing has changed."""
+        needed = self.n_points + n_more
+        if needed <= self.capacity:
+            return
+        if needed > MOST_POINTS:
+            raise DimensionError(f"a hierarchy holds at most {MOST_POINTS:,} points; this would make {needed:,}")
+        self._lay_out(min(max(needed, self.capacity + self.capacity // 2), MOST_POINTS))
+
+    def warm_up(self) -> None:
+        """Compile, or load from disk, what refinement needs, so that a deadline set later can be kept."""
+        self.homogenise(0, 0)
+        if self.aim.is_stable:
+            self.stabilise(0, 0)
+
+    def move_towards(self, goal: str) -> None:
+        """Make the moves of a goal from now on. The paper's are more, for Ward: then all nodes are checked again."""
+        wanted = STABLE if goal == "stable" else HOMOGENEOUS
+        if wanted != self.work.state[GOAL]:
+            self.work.state[GOAL] = wanted
+            if wanted == HOMOGENEOUS and not self.scheme.linkage.strongly_reducible:
+                kernels.shared.worklist.push_bottom_up(self.work, self.nodes())
+
+    def scratch(self) -> tuple[Any, Search]:
+        """The tree and what searches know, for a thread: these are shared, but it has its own room to work in."""
+        search = self.search
+        return self.tree, search._replace(
+            seen=np.zeros_like(search.seen),
+            stack=np.empty_like(search.stack),
+            front=np.empty_like(search.front),
+            front_value=np.empty_like(search.front_value),
+            state=search.state.copy(),
+        )
+
+    def note_all_due(self) -> None:
+        """Note every node for a search."""
+        nodes = self.nodes()
+        self.work.due[nodes] = 1
+        self.work.state[DUE] = nodes.size
+
+    def prepare_search(self) -> None:
+        """Make room for searches, where there is none yet."""
+        if self.search.fresh.size < self.capacity:
+            self.search = self._new_search(self.tree)
+        self.search.bound[LIGHTEST] = self._lightest
+
+    def _note_points(self, leaves: NDArray[np.int32], weights: NDArray[np.float64]) -> None:
+        """Leaves are other points now: remember the smallest weight, forget their neighbours."""
+        self._note_weights(weights)
+        self.work.state[INSERTED] += leaves.size
+        self._forget_neighbours(leaves, TO_FIND)
+
+    def _forget_neighbours(self, leaves: NDArray[np.int32], steps: int) -> None:
+        """Empty the lists of leaves, which are then so many steps from being good, where there are lists."""
+        if self.search.fresh.size:
+            kernels.shared.neighbours.forget_leaves(self.search, leaves, steps)
+
+    def _note_weights(self, weights: NDArray[np.float64]) -> None:
+        self._lightest = min(self._lightest, float(weights.min(initial=np.inf)))
+
+    def begin_edit(self) -> None:
+        """The points change: from now on the tree is what its goal promises, and the guard counts anew."""
+        self.move_towards(self.aim.goal)
+        self.work.state[GRAFTS_BEFORE] = self.work.state[GRAFTS]
+
+    def reorder(self, share: float) -> NDArray[np.int32] | None:  # noqa: ARG002  nothing is ever due here
+        """Number the nodes anew where that pays; return the new number of each, None if all stay as they are.
+
+        Where comparing points is what takes time, the order of nodes in memory does not matter.
+        """
+        return None
+
+    def blocked(self, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Whether each of `nodes` is in a blocking pair, by exhaustive search. O(n m) for each, O(n² m) for pairs."""
+        size = self.tree.parent.size
+        search = new_search(1, 1, self.dtype)._replace(stack=np.empty(size, np.int32), seen=np.zeros(size, np.int32))
+        search.state[REACH] = EVERYWHERE
+        search.bound[LIGHTEST] = self._lightest
+        found = np.zeros(nodes.size, np.bool_)
+        kernels.shared.stabilise.find_blocked(self.for_scanning(), search, self.tag, nodes, found)
+        return found
+
+    def _new_search(self, tree: MeanTree | PairTree) -> Search:
+        """Room for searches among the points of a tree, with the lists that there are."""
+        width, rows = self.aim.search_width, tree.parent.size // 2
+        # No level has more nodes than there are.
+        search = new_search(rows, 4 if width is None else min(width, 2 * rows), self.dtype)
+        if hasattr(self, "search") and self.search.fresh.size:
+            old = self.search
+            both = min(rows, old.fresh.size)
+            for name in ("near", "near_value", "fresh"):
+                getattr(search, name)[:both] = getattr(old, name)[:both]
+            search.state[:] = old.state
+            search.state[STAMP] = 0
+            search.state[NOTES] = BOTH_LISTS  # in old files this entry had another meaning
+        elif tree.state[N_POINTS]:
+            kernels.shared.neighbours.forget_all(tree, search, TO_FIND)
+        search.state[REACH] = EVERYWHERE if width is None else BY_DESCENT
+        return search
+
+    def add_leaves(
+        self,
+        incoming: Incoming,
+        weights: NDArray[np.float64],
+        births: NDArray[np.int64],
+        others: NDArray[np.int32],
+    ) -> NDArray[np.int32]:
+        """New leaves for points, for which there is room. They hang nowhere yet.
+
+        Stored dissimilarities are to `others`, and then to the points themselves.
+        """
+        leaves = np.empty(len(incoming), np.int32)
+        kernels.shared.topology.allocate_leaves(self.tree, leaves)
+        try:
+            self.fill(leaves, incoming, weights, births, np.concatenate([others, leaves]))
+        except BaseException:
+            self.release(leaves)
+            raise
+        return leaves
+
+    def with_guests(
+        self, incoming: Incoming, births: NDArray[np.int64], leaves: NDArray[np.int32]
+    ) -> tuple[LiveTree, NDArray[np.int32]]:
+        """A copy, whose points are at `leaves`, in which new points of weight 1 have leaves that hang nowhere."""
+        twin = self.copy()
+        twin.reserve(len(incoming))
+        return twin, twin.add_leaves(incoming, np.ones(len(incoming)), births, leaves)
+
+    def never_pause(self) -> None:  # noqa: B027  only some trees ever pause
+        """Let what is done next go on to its end, where it could pause."""
+
+    def find_places(self, leaves: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """For each of some leaves that hang nowhere, beside which node it would be hung, and ζ between the two."""
+        self.never_pause()
+        if self.aim.is_stable:
+            self.prepare_search()
+        place, value = np.empty(leaves.size, np.int32), np.empty(leaves.size)
+        is_stable = np.int64(self.aim.is_stable)
+        at_once = _MOST_GUESTS
+        if isinstance(self.tree, PairTree) or self.aim.search_width is None:
+            at_once = max(1, _MOST_COMPARISONS // max(self.n_points, 1))
+        for start in range(0, leaves.size, at_once):
+            some = slice(start, start + at_once)
+            kernels.shared.locate.find_places(
+                self.tree, self.search, self.tag, leaves[some], is_stable, place[some], value[some]
+            )
+        return place, value
+
+    def release(self, nodes: NDArray[np.int32]) -> None:
+        """Give leaves, or inner nodes, that hang nowhere back, for other points."""
+        kernels.shared.topology.release_nodes(self.tree, nodes)
+
+    def rebuild(self) -> None:
+        """Compute all that is kept of inner nodes from the leaves, and note every node for a check."""
+        nodes = self.nodes()
+        if nodes.size == 0:
+            return
+        self.work.state[GUARDED] = 0
+        self._compute_all(nodes)
+        kernels.shared.worklist.push_bottom_up(self.work, nodes)
+        if self.search.fresh.size:
+            kernels.shared.neighbours.forget_all(self.tree, self.search, TO_FIND)
+        self.warm_up()
+
+    def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> None:
+        """Take over the shape of another tree, whose `leaves` the points are; this one is new."""
+        self._lay_out(other.capacity)
+        used = other.n_used
+        for name in SHAPE:
+            getattr(self.tree, name)[:used] = getattr(other.tree, name)[:used]
+        self.tree.state[:] = other.tree.state
+        self.work.state[CHECKS] = other.work.state[CHECKS]
+        self.work.state[[MOVES, MOVES_BEFORE]] = other.work.state[MOVES]
+        self.work.state[[GRAFTS, GRAFTS_BEFORE]] = other.work.state[GRAFTS]
+        for entry in (SEARCHES, INSERTED, ORDERED_AT):
+            self.work.state[entry] = other.work.state[entry]
+        self.fill(leaves, incoming, other.tree.size[leaves], other.tree.birth[leaves], leaves)
+        self.rebuild()
+
+    def _begin(self, tree: MeanTree | PairTree, work: Worklist) -> None:
+        """Take new columns, and copy of the old ones, where there are any, what every tree has."""
+        if hasattr(self, "tree"):
+            used = self.n_used
+            self._note_weights(self.tree.size[:used:2][self.tree.parent[:used:2] >= NULL])
+            tree.state[:], work.state[:] = self.tree.state, self.work.state
+            for name in SHAPE:
+                getattr(tree, name)[:used] = getattr(self.tree, name)[:used]
+            work.stack[: self.n_pending] = self.work.stack[: self.n_pending]
+            work.mark[:used] = self.work.mark[:used]
+            work.due[:used] = self.work.due[:used]
+        else:
+            work.state[GOAL] = STABLE if self.aim.is_stable else HOMOGENEOUS
+        rows = tree.parent.size // 2
+        work.state[QUOTA] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
+        has_search = hasattr(self, "search") and self.search.fresh.size > 0
+        search = self._new_search(tree) if self.aim.is_stable or has_search else new_search(0, 1, self.dtype)
+        self.tree, self.work, self.search = tree, work, search  # when there is memory for all of them

@@ -1,0 +1,483 @@
+"""`PairLiveTree`: a live tree for linkages that are computed from pairs of points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.kernels.columns import (
+    AHEAD,
+    BLOCK,
+    EVALUATED,
+    GROUP,
+    ITSELF,
+    LOOKED_AT,
+    MEASURED,
+    MOST_PIVOTS,
+    N_AHEAD,
+    N_PAIRS_STATE,
+    N_PIVOTS,
+    NOTHING,
+    NULL,
+    PAIR_NODE,
+    PAUSE_AT,
+    PAUSED_NODE,
+    SHARED_FROM,
+    SQUARE_ROOT,
+    STOP_AT,
+    TRIANGLE,
+    UNBOUNDED,
+    UNLIMITED,
+    Pairs,
+    PairTree,
+    Search,
+    Worklist,
+    new_node_columns,
+)
+from evertree.tree.base import Aim, Incoming, LiveTree
+from evertree.tree.parallel.pairs import MOST_AHEAD, Sharing
+from evertree.tree.parallel.threads import Threads
+from evertree.tree.scheme import OBJECTS, VECTORS, Scheme
+
+#: From this many points on there are pivots, and they are chosen anew whenever the number of points has doubled.
+FEWEST_FOR_PIVOTS = 32
+
+#: Points that come into a smaller tree are not worth the time that it takes to wake threads.
+FEWEST_TO_SHARE = 500
+
+#: Pairs that may be looked at for each check of a budget.
+PAIRS_PER_CHECK = 64
+
+#: The columns that only a tree of pairs has.
+KNOWN = ("height", "cross_left", "cross_right", "exact", "error", "error_left", "error_right", "center")
+
+
+class PairLiveTree(LiveTree):
+    """A tree whose nodes have heights, over vectors or over stored dissimilarities.
+
+    Vectors with a named metric are kept as they are, and dissimilarities evaluated where they are needed: memory is
+    linear. Given dissimilarities, and those of a function, which are evaluated once, are stored as a triangle: the one
+    between rows i > j at ``i (i - 1) / 2 + j``, so that it grows at its end.
+
+    Parameters
+    ----------
+    scheme
+        The linkage on its metric.
+    aim
+        What it is refined to.
+    n_columns
+        Of the points; None where they are no vectors.
+    dtype
+        Of the vectors, or of the dissimilarities.
+    """
+
+    tree: PairTree
+
+    def __init__(self, scheme: Scheme, aim: Aim, n_columns: int | None, dtype: np.dtype[Any]) -> None:
+        self.scheme, self.aim = scheme, aim
+        #: The points as they were given, by row, where they are not in ``pairs.x``; None where there are none.
+        self.kept: NDArray[Any] | None = None
+        self._shape = n_columns, dtype
+        self._pivots_chosen_at = 0
+        self._n_called = 0
+        self._sharing: Sharing | None = None
+        self._bounds_helped = False
+        self._lay_out(0)
+
+    @classmethod
+    def of_columns(
+        cls,
+        scheme: Scheme,
+        aim: Aim,
+        n_columns: int | None,
+        columns: dict[str, NDArray[Any]],
+        work: Worklist,
+        search: Search,
+        x: NDArray[Any],
+        kept: NDArray[Any] | None,
+    ) -> PairLiveTree:
+        """A tree with copies of the given columns, as far as they are in use."""
+        live = cls(scheme, aim, n_columns, x.dtype)
+        live.tree = PairTree(**columns, pairs=live.tree.pairs._replace(x=x))
+        live.work, live.search, live.kept = work, search, kept
+        live._lay_out(live.tree.parent.size // 2)
+        live._choose_pivots()
+        return live
+
+    @property
+    def stores_dissimilarities(self) -> bool:
+        """Whether dissimilarities are looked up, not computed."""
+        return self.scheme.holds != VECTORS
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it has never had a point, so that the first may decide on columns and type."""
+        return self.tree.pairs.row is None
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether new points come with their dissimilarities to the live ones, whose order then matters."""
+        return self.stores_dissimilarities
+
+    @property
+    def n_columns(self) -> int | None:
+        """How many columns the points have; None where they are no vectors."""
+        return self._shape[0]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the coordinates, or of the dissimilarities."""
+        return self._shape[1]
+
+    @property
+    def n_evaluated(self) -> int:
+        """How many dissimilarities have been evaluated so far: by us or by calls of a user's function."""
+        return self._n_called if self.stores_dissimilarities else int(self.tree.pairs.state[EVALUATED])
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the columns, as far as they are in use."""
+        pairs = self.tree.pairs
+        node = PAIR_NODE.itemsize + self.work.stack.itemsize
+        node += pairs.lower.itemsize + pairs.upper.itemsize + pairs.stale.itemsize
+        row = pairs.pivot[:1].nbytes + pairs.rows.itemsize + pairs.others.itemsize + pairs.share.itemsize
+        row += 0 if self.kept is None else self.kept[:1].nbytes
+        rows = self.n_used // 2
+        return self.n_used * node + rows * (row + self._bytes_of_search) + self.x_in_use.nbytes
+
+    def points(self, leaves: NDArray[np.int32]) -> Any:
+        """The points of `leaves` as they were given: vectors, a list of objects, or their dissimilarities."""
+        rows = leaves >> 1
+        if self.kept is not None:
+            return self.kept[rows] if self.n_columns is not None else self.kept[rows].tolist()
+        if self.stores_dissimilarities:
+            from scipy.spatial.distance import squareform
+
+            condensed = self.dissimilarities(leaves).astype(self.dtype)
+            return squareform(condensed) if condensed.size else np.zeros((leaves.size, leaves.size), self.dtype)
+        return self.tree.pairs.x[rows]
+
+    def dissimilarities(self, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The dissimilarity of every pair of `leaves`, condensed. O(n²) in time and memory."""
+        condensed = np.empty(leaves.size * (leaves.size - 1) // 2)
+        kernels.pairwise.pairs.fill_condensed(self._own_pairs(), np.ascontiguousarray(leaves >> 1), condensed)
+        return condensed
+
+    def nearest(
+        self, new: NDArray[np.int32], leaves: NDArray[np.int32]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """For each of `new` the position in `leaves` of the nearest one, and its dissimilarity. O(n m) for each."""
+        pairs, found = self.tree.pairs, np.empty(leaves.size)
+        rows = np.ascontiguousarray(leaves >> 1)
+        position, distance = np.empty(new.size, np.intp), np.empty(new.size)
+        for k, leaf in enumerate(new.tolist()):
+            kernels.pairwise.pairs.fill_row(pairs.row, pairs.x, pairs.params, leaf >> 1, rows, found)
+            position[k] = found.argmin()
+            distance[k] = found[position[k]]
+        return position, distance
+
+    def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The linkage between the children of each of `nodes`; 0 for a leaf."""
+        return np.where(nodes % 2 == 1, self.tree.height[nodes], 0.0)
+
+    def tree_value(self) -> float:
+        """Σ over pairs of dissimilarity times the size of the node at which they meet. O(n² m)."""
+        return float(kernels.shared.heights.sum_value(self._own_tree(), self._average, self.nodes()))
+
+    def prototypes(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """For each of `nodes` the center, for minimax linkage, or the medoid, which takes O(n²) for n points below."""
+        tree = self._own_tree()
+        if self.scheme.linkage.has_centers:
+            found = np.empty(nodes.size, np.int32)
+            kernels.shared.prototypes.find_centers(tree, self.tag, nodes, found)
+            return found
+        medoid = np.full(tree.parent.size, NULL, np.int32)
+        for u in nodes[::-1].tolist():  # the root of `nodes` that has the others below it comes last
+            if medoid[u] == NULL:
+                kernels.shared.prototypes.find_medoids(tree, self.tag, self.nodes(u), np.zeros(self.capacity), medoid)
+        return medoid[nodes]
+
+    def check_range(self, incoming: Incoming, weights: NDArray[np.float64]) -> None:
+        """Weights are shares where they are multiplied with dissimilarities: nothing overflows."""
+
+    def reserve(self, n_more: int) -> None:
+        """Make room for `n_more` points. O(1) amortised. If memory does not suffice, nothing has changed."""
+        if self.is_blank:  # to create a tree must not start Numba
+            self._lay_out(max(n_more, 1))
+        super().reserve(n_more)
+
+    def fill(
+        self,
+        leaves: NDArray[np.int32],
+        incoming: Incoming,
+        weights: NDArray[np.float64],
+        births: NDArray[np.int64],
+        others: NDArray[np.int32],
+    ) -> None:
+        """Write the rows of `leaves`. The columns of stored dissimilarities belong to `others`."""
+        rows = leaves >> 1
+        self.tree.size[leaves] = weights
+        self._note_points(leaves, weights)
+        self.tree.birth[leaves] = births
+        self.tree.height[leaves] = 0.0
+        if self.kept is not None:
+            if self.n_columns is None:
+                for row, point in zip(rows.tolist(), incoming.points, strict=True):
+                    self.kept[row] = point
+            else:
+                if self.n_points == 0 and leaves.size == len(incoming):  # the first ones decide on the type
+                    self.kept = np.empty(self.kept.shape, incoming.points.dtype)
+                self.kept = self.kept.astype(np.result_type(self.kept.dtype, incoming.points.dtype), copy=False)
+                self.kept[rows] = incoming.points
+        if self.stores_dissimilarities:
+            kernels.pairwise.pairs.store_rows(self.tree.pairs.x, rows, others >> 1, incoming.stored)
+            self._n_called += incoming.n_evaluated
+        else:
+            self.tree.pairs.x[rows] = incoming.stored
+
+    def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> None:
+        """Take over the shape of another tree, whose `leaves` the points are; this one is new."""
+        super().adopt(other, leaves, incoming)
+        if isinstance(other, PairLiveTree):
+            self._n_called += other._n_called
+            self.tree.pairs.state[EVALUATED] += other.tree.pairs.state[EVALUATED]
+
+    def insert(self, leaves: NDArray[np.int32]) -> None:
+        """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
+        self.never_pause()
+        self.begin_edit()
+        start = 0
+        with self.threads():
+            while start < leaves.size:
+                until_choice = max(2 * self._pivots_chosen_at, FEWEST_FOR_PIVOTS) - self.n_points
+                stop = start + max(until_choice, 1) if self._uses_pivots else leaves.size
+                start += self._hang(leaves[start:stop])
+                self._choose_pivots()
+
+    def _hang(self, leaves: NDArray[np.int32]) -> int:
+        """Hang some of these leaves into the tree; return how many."""
+        tree, count = self.tree, leaves.size
+        n_unbounded = int(tree.pairs.state[UNBOUNDED])
+        if self._sharing is not None and self.n_points < FEWEST_TO_SHARE:
+            count = min(FEWEST_TO_SHARE - self.n_points, count)
+        elif self._sharing is not None:
+            is_bounded = self._bounds_points and n_unbounded == 0
+            count = min(MOST_AHEAD, count)
+            if self._bounds_points and not self._bounds_helped:
+                count = min(max(n_unbounded, 1), count)  # one point alone, to see whether bounds help again
+            if count > 1:
+                tree = self._sharing.measure_ahead(leaves[:count], self.nodes(), is_bounded)
+        if self.aim.is_stable:
+            kernels.shared.stabilise.insert_by_search(tree, self.work, self.search, self.tag, leaves[:count])
+        else:
+            kernels.shared.insert.insert_leaves(tree, self.work, self.tag, leaves[:count])
+        self._bounds_helped = n_unbounded == 0 and tree.pairs.state[UNBOUNDED] == 0
+        return count
+
+    @property
+    def _bounds_points(self) -> bool:
+        """Whether points that come are compared by bounds, where these help."""
+        return bool(self.tree.pairs.state[N_PIVOTS] > 0) and bool(kernels.pairwise.point.uses_bounds(self.tag))
+
+    @contextmanager
+    def threads(self) -> Iterator[None]:
+        """Let threads take part in what is done in this block, where they are wanted."""
+        if self.aim.n_threads is None:
+            yield
+            return
+        with Threads(self.aim.n_threads) as threads, Sharing(self.tree, self.tag, threads) as self._sharing:
+            try:
+                yield
+            finally:
+                self._sharing = None
+
+    def warm_up(self) -> None:
+        """Compile, or load from disk, what refinement needs, so that a deadline set later can be kept."""
+        super().warm_up()
+        with self.threads():
+            if self._sharing is not None:
+                self._sharing.warm_up(self.search)
+
+    def detach(self, leaves: NDArray[np.int32]) -> None:
+        """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
+        self.never_pause()
+        self.begin_edit()
+        self._forget_neighbours(leaves, 0)
+        kernels.shared.remove.detach_leaves_of_pairs(self.tree, self.work, self.tag, leaves)
+        self._choose_pivots()
+        self.homogenise()
+
+    def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine by moves (`tab.OHC`) within limits. A check that takes long may be left in the middle."""
+        self._pause_after(max_checks)
+        kernels.shared.homogenise.homogenise(self.tree, self.work, self.tag, max_checks, max_moves)
+
+    def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine by moves and grafts within limits. A step that takes long may be left in the middle."""
+        self._pause_after(max_steps)
+        self.search.state[STOP_AT] = UNLIMITED
+        last_move = self.n_moves + self.n_grafts + max_moves
+        while True:
+            moves_left = last_move - self.n_moves - self.n_grafts
+            kernels.shared.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, moves_left)
+            if self._sharing is None or not self._sharing.go_on(self.work, self.search) or max_steps < UNLIMITED:
+                return
+
+    def for_scanning(self) -> PairTree:
+        """A copy of the tree in which no cross values are known."""
+        tree = self._own_tree()
+        for name in ("cross_left", "cross_right", "exact"):
+            getattr(tree, name)[:] = 0
+        return tree
+
+    def copy(self) -> PairLiveTree:
+        """A tree that shares nothing with this one."""
+        make, parts = self.__reduce__()
+        twin: PairLiveTree = make(*parts)
+        twin._n_called = self._n_called
+        twin.tree.pairs.state[EVALUATED] = self.tree.pairs.state[EVALUATED]
+        return twin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.is_blank:
+            return PairLiveTree, (self.scheme, self.aim, self.n_columns, self.dtype)
+        columns = {name: column for name, column in self.tree._asdict().items() if name != "pairs"}
+        parts = (self.scheme, self.aim, self.n_columns, columns, self.work, self.search, self.x_in_use, self.kept)
+        return self.of_columns, parts
+
+    def _pause_after(self, max_steps: int) -> None:
+        """Let a comparison of clusters pause when the time of so many steps is over."""
+        state = self.tree.pairs.state
+        is_limited = max_steps < UNLIMITED // PAIRS_PER_CHECK
+        state[PAUSE_AT] = state[LOOKED_AT] + PAIRS_PER_CHECK * max_steps if is_limited else UNLIMITED - 1
+
+    def never_pause(self) -> None:
+        """Forget a check that has paused, because the tree is about to change, and pause at none."""
+        self.tree.pairs.state[PAUSED_NODE] = NULL
+        self.tree.pairs.state[PAUSE_AT] = UNLIMITED
+
+    @property
+    def _uses_pivots(self) -> bool:
+        """Whether bounds on dissimilarities are of use, where there are any: a mean needs all pairs."""
+        return self.tree.pairs.state[TRIANGLE] != NOTHING and self.scheme.linkage.bounds_help
+
+    def _choose_pivots(self) -> None:
+        """Choose pivots, where they help: anew where one is gone, and when the number of points has doubled."""
+        state = self.tree.pairs.state
+        if state[N_PIVOTS] == 0:
+            self._pivots_chosen_at = 0
+        least = max(2 * self._pivots_chosen_at, FEWEST_FOR_PIVOTS)
+        if self._uses_pivots and self.n_points >= least:
+            kernels.pairwise.pairs.find_pivots(self.tree.pairs, np.ascontiguousarray(self.leaves() >> 1))
+            self._pivots_chosen_at = self.n_points
+
+    def _own_pairs(self) -> Pairs:
+        """The pairs with other room to work in, so that reading does not disturb an edit."""
+        return self._new_pairs(self.capacity, self.tree.pairs.x, self.tree.pairs)
+
+    def _own_tree(self) -> PairTree:
+        """A copy of the tree over the same points."""
+        columns = {name: np.array(column) for name, column in self.tree._asdict().items() if name != "pairs"}
+        twins, _ = new_node_columns(self.tree.parent.size, PAIR_NODE)
+        for name, column in columns.items():
+            twins[name][:] = column
+        return PairTree(**twins, pairs=self._own_pairs())
+
+    @property
+    def x_in_use(self) -> NDArray[Any]:
+        """The coordinates, or the dissimilarities, of all rows that are or were in use."""
+        return self._x_in_use(self.tree.pairs.x, self.n_used // 2)
+
+    def _x_in_use(self, x: NDArray[Any], rows: int) -> NDArray[Any]:
+        """The part of ``pairs.x`` that belongs to the first rows."""
+        return x[:, : rows * (rows - 1) // 2] if self.stores_dissimilarities else x[:rows]
+
+    def _new_x(self, rows: int) -> NDArray[Any]:
+        n_columns, dtype = self._shape
+        if self.stores_dissimilarities:
+            return np.empty((1, max(rows * (rows - 1) // 2, 1)), dtype)
+        return np.empty((rows, n_columns or 0), dtype)
+
+    def _new_pairs(self, rows: int, x: NDArray[Any], old: Pairs | None, has_points: bool = True) -> Pairs:
+        """Pairs with room for so many rows, and what the old ones know."""
+        metric = self.scheme.vectors
+        state = np.zeros(N_PAIRS_STATE, np.int64)
+        pivots, pivot = np.empty(MOST_PIVOTS, np.int32), np.empty((rows, MOST_PIVOTS))
+        if old is None:
+            triangle = None if metric is None else metric.triangle
+            state[TRIANGLE] = {None: NOTHING, "itself": ITSELF, "root": SQUARE_ROOT}[triangle]
+            state[[PAUSED_NODE, MEASURED]] = NULL
+        else:
+            state[:] = old.state
+            state[[PAUSED_NODE, MEASURED]] = NULL  # whoever goes on from here starts it anew
+            state[[AHEAD, N_AHEAD]] = 0
+            both = min(rows, len(old.pivot))
+            pivots[:], pivot[:both] = old.pivots, old.pivot[:both]
+        state[[PAUSE_AT, SHARED_FROM]] = UNLIMITED
+        return Pairs(
+            x=x,
+            params=np.array(metric.row_params if metric is not None else (), np.float64),
+            row=self._row_address() if has_points else None,
+            pivots=pivots,
+            to_pivots=np.empty(MOST_PIVOTS),
+            pivot=pivot,
+            state=state,
+            paused=np.zeros(1),
+            span=np.empty((2, MOST_PIVOTS)),
+            ahead=np.empty((0, 1, 2 * rows)),
+            stale=np.zeros(2 * rows, np.uint8),
+            lower=np.empty(2 * rows),
+            upper=np.empty(2 * rows),
+            rows=np.empty(rows, np.int32),
+            others=np.empty(rows + 1, np.int32),
+            share=np.empty(rows),
+            some=np.empty(BLOCK, np.int32),
+            block=np.empty(BLOCK),
+            means=np.empty(GROUP),
+        )
+
+    def _row_address(self) -> Any:
+        name = "stored" if self.scheme.vectors is None else self.scheme.vectors.row
+        return kernels.pairwise.dissimilarities.row_address(
+            kernels.pairwise.dissimilarities.row_function(name, self.dtype)
+        )
+
+    def _lay_out(self, rows: int) -> None:
+        has_points = rows > 0
+        columns, work = new_node_columns(2 * rows, PAIR_NODE)
+        rows = columns["parent"].size // 2
+        n_columns, dtype = self._shape
+        x = self._new_x(rows)
+        old = self.tree.pairs if hasattr(self, "tree") else None
+        pairs = self._new_pairs(rows, x, old, has_points)
+        tree = PairTree(**columns, pairs=pairs)
+        kept = None
+        if n_columns is None and self.scheme.holds == OBJECTS:
+            kept = np.empty(rows, object)
+        elif n_columns is not None and (self.stores_dissimilarities or self._changes_points):
+            kept = np.empty((rows, n_columns), dtype if self.kept is None else self.kept.dtype)
+        if old is not None:
+            used = self.n_used
+            for name in KNOWN:
+                getattr(tree, name)[:used] = getattr(self.tree, name)[:used]
+            before = self._x_in_use(old.x, used // 2)
+            self._x_in_use(x, used // 2)[:] = before
+            if kept is not None and self.kept is not None:
+                kept[: used // 2] = self.kept[: used // 2]
+        self._begin(tree, work)
+        self.kept = kept
+
+    @property
+    def _changes_points(self) -> bool:
+        return self.scheme.vectors is not None and self.scheme.vectors.changes_points
+
+    def _compute_all(self, nodes: NDArray[np.int32]) -> None:
+        """Compute all heights from the pairs. O(n² m) at most."""
+        self._choose_pivots()
+        self.never_pause()
+        kernels.pairwise.path.compute_all(self.tree, self.tag, nodes)

@@ -1,0 +1,1 @@
+"""Insertion and refinement by several threads, with the same tree for any number of them."""

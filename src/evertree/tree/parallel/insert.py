@@ -1,0 +1,121 @@
+"""Insertion of many points at once by several threads, with the same result for any number of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.kernels.columns import N_POINTS, NOTES, OWN_LIST
+from evertree.tree.base import LiveTree
+from evertree.tree.parallel import treelets
+from evertree.tree.parallel.threads import Threads
+from evertree.tree.parallel.treelets import Cut, Treelet
+from evertree.tree.statistics import MeanLiveTree
+
+#: Into a smaller tree, points are inserted by one thread alone.
+FEWEST_POINTS = 8_192
+
+#: The tree is cut into pieces of at most this share of its points, and to find the way to them, into finer ones.
+_SHARE = 1 / 64
+_FINE_SHARE = 1 / 1024
+
+#: A tree is cut for one new point to so many that are there.
+_FEWEST_SHARE = 8
+
+#: Points that are inserted between two looks at whether to stop.
+_PART = 4_096
+
+
+def n_at_once(live: LiveTree, n_left: int) -> int:
+    """How many of the points that are left to insert come next."""
+    return min(n_left, live.n_points) if _is_crowd(live, n_left) else min(n_left, _PART)
+
+
+def insert(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> None:
+    """Hang so many filled leaves into a tree. If it shall stop, some may be missing, and the tree is of no use."""
+    if not _is_crowd(live, leaves.size):
+        live.insert(leaves)
+        return
+    assert isinstance(live, MeanLiveTree)
+    assert live.aim.n_threads is not None
+    live.begin_edit()
+    live.homogenise()
+    with Threads(live.aim.n_threads) as threads:
+        left = _insert_in_pieces(live, leaves, threads, should_stop)
+    for start in range(0, left.size, _PART):
+        if should_stop():
+            return
+        live.insert(left[start : start + _PART])
+
+
+def _is_crowd(live: LiveTree, count: int) -> bool:
+    """Whether so many points are worth that the tree is cut into pieces."""
+    is_possible = live.aim.n_threads is not None and live.aim.is_stable and isinstance(live, MeanLiveTree)
+    return is_possible and live.n_points >= FEWEST_POINTS and _FEWEST_SHARE * count >= live.n_points
+
+
+def _insert_in_pieces(
+    live: MeanLiveTree, leaves: NDArray[np.int32], threads: Threads, should_stop: Callable[[], bool]
+) -> NDArray[np.int32]:
+    """Hang each leaf into the piece that is nearest to it, all pieces at the same time; return those that are in none.
+
+    In a piece they come one after the other, by search. Then the moves that are wanted between the pieces are made.
+    Once a piece is put back nothing may fail: one for which memory, or a thread, is not to be had takes none in.
+    """
+    pieces = treelets.cut(live, int(_SHARE * live.n_points))
+    number = _route(live, leaves, pieces, threads)
+    order = np.argsort(number, kind="stable")
+    ends = np.searchsorted(number[order], np.arange(pieces.stops.size + 1))
+    has_come = np.zeros(leaves.size, np.bool_)
+    place = np.empty(live.tree.parent.size, np.int32)
+    inner = np.empty(leaves.size, np.int32)
+    kernels.statistics.treelets.allocate_inner(live.tree, inner)
+    putting_back = threading.Lock()
+
+    def insert_into(k: int) -> None:
+        some = slice(ends[k], ends[k + 1])
+        if some.start == some.stop or should_stop():
+            return
+        new = leaves[order[some]]
+        treelet = Treelet(live, *pieces.piece(k), place, new.size)
+        own = treelet.take_in(live, new, inner[some])
+        for start in range(0, own.size, _PART):
+            if should_stop():
+                return
+            treelet.insert(own[start : start + _PART])
+        with putting_back:
+            treelet.put_back(live)
+            has_come[order[some]] = True
+
+    largest_first = np.argsort(-np.diff(ends), kind="stable")
+    above = pieces.above()[1]
+    with suppress(MemoryError, RuntimeError):
+        threads.each(insert_into, [int(k) for k in largest_first])
+    live.release(inner[~has_come[order]])
+    live.tree.state[N_POINTS] += np.count_nonzero(has_come)
+    kernels.statistics.treelets.refresh_above(live.tree, live.work, live.tag, above)
+    treelets.settle(live)
+    live.homogenise()
+    return leaves[~has_come]
+
+
+def _route(live: MeanLiveTree, leaves: NDArray[np.int32], pieces: Cut, threads: Threads) -> NDArray[np.int64]:
+    """The piece that each of some leaves belongs into, -1 for none: that of the nearest of many small clusters."""
+    bottoms, inner = treelets.cut(live, int(_FINE_SHARE * live.n_points), 1).above()
+    guide = Treelet(live, bottoms, inner, np.empty(live.tree.parent.size, np.int32), leaves.size)
+    guests = guide.take_in(live, leaves)
+    near = np.empty(leaves.size, np.int32)
+
+    def find(some: slice, scratch: tuple[Any, Any]) -> None:
+        tree, search = scratch
+        search.state[NOTES] = OWN_LIST
+        kernels.shared.rounds.find_nearest(tree, search, live.tag, guests[some], near[some])
+
+    threads.divide(find, leaves.size, threads.helpers(guide.scratch))
+    return pieces.numbers_of(bottoms)[near >> 1]

@@ -1,0 +1,303 @@
+"""`Rounds`: refinement by several threads, with the same result for any number of them.
+
+Where much is to be done, a tree of means is cut into treelets (`evertree.tree.parallel.treelets`), which are refined at
+the same time. What is left, which is mostly between them, is done in rounds: all threads search in a tree that stays as
+it is; then the grafts that they found are made.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.kernels.columns import (
+    BY_NEIGHBOURS,
+    EVERYWHERE,
+    FRESH,
+    INSERTED,
+    LEAF_TOP,
+    NO_LIST,
+    NOTES,
+    NULL,
+    ORDERED_AT,
+    OWN_LIST,
+    QUEUED,
+    REACH,
+    TO_FIND,
+    UNLIMITED,
+)
+from evertree.locking import Turns, Uninterrupted
+from evertree.tree.base import LiveTree
+from evertree.tree.parallel import treelets
+from evertree.tree.parallel.threads import Threads
+from evertree.tree.parallel.treelets import Treelet
+from evertree.tree.statistics import MeanLiveTree
+
+#: A smaller tree is refined by one thread alone.
+FEWEST_POINTS = 10_000
+
+#: Treelets have at most this share of the points, but so many at least, and never more than the second number.
+_SHARE = 1 / 64
+_SMALLEST, _LARGEST = 4_096, 1 << 17
+
+#: The tree is cut anew while more than one in so many nodes are pending: every other time where others meet.
+_MANY = 50
+_OTHER_CUT = 0.6
+
+#: The treelet above the pieces goes down to pieces of so many times fewer points.
+_OVERLAP = 8
+
+#: Seconds that must be left for each point to cut the tree, and that it takes for each to note what is left then.
+_SECONDS_TO_CUT, _SECONDS_TO_SETTLE = 1e-6, 1e-7
+
+#: Checks that one thread makes before it looks at the clock.
+_CHECKS_AT_ONCE = 1 << 14
+
+#: One search, or one list, costs about so many of the numbers that are compared; a round takes so many in all.
+_NUMBERS_PER_SEARCH = 400
+_NUMBERS_PER_ROUND = 1 << 25
+_FEWEST_PER_ROUND, _MOST_PER_ROUND = 64, 1 << 13
+
+#: So many seconds before a deadline, rounds are so many times shorter.
+_LAST_SECONDS, _SHORTER = 0.5, 16
+
+
+class Rounds:
+    """The refinement of one tree by some threads.
+
+    Parameters
+    ----------
+    live
+        The tree.
+    threads
+        The threads.
+    to_stable
+        Whether it is to become stable; otherwise, homogeneous.
+    turns
+        Of those who read the tree meanwhile.
+    """
+
+    def __init__(self, live: MeanLiveTree, threads: Threads, to_stable: bool, turns: Turns) -> None:
+        self._live, self._threads, self._to_stable, self._turns = live, threads, to_stable, turns
+        self._n_cuts = 0
+        self._is_cut_in_vain = False
+        self._rows = np.empty(0, np.int32)
+        self._rows_of = -1  # the numbering that these are of
+        self._scratch = threads.helpers(live.scratch) if to_stable else None
+        self._is_exhaustive = live.search.state[REACH] == EVERYWHERE
+        per_search = (live.n_points if self._is_exhaustive else _NUMBERS_PER_SEARCH) * (live.n_columns or 1)
+        self._most_per_round = int(np.clip(_NUMBERS_PER_ROUND // per_search, _FEWEST_PER_ROUND, _MOST_PER_ROUND))
+        self._per_round = self._most_per_round
+
+    def take(self, began: float, _moves_left: int, deadline: float, look: Callable[..., object]) -> float:
+        """Do a part of what is left, from `began` on; return when it ended.
+
+        `look` is called now and then, and gets a function to call before it lets anyone see the tree. At the deadline a
+        long part stops.
+        """
+        live = self._live
+        n_pending, n_inserted = live.n_pending, int(live.work.state[INSERTED])
+        seconds_left = deadline - began
+        has_time = seconds_left > _SECONDS_TO_CUT * live.n_points
+        self._per_round = max(self._most_per_round // (_SHORTER if seconds_left < _LAST_SECONDS else 1), 1)
+        self._turns.let_in()
+        if n_pending > 2 * live.n_points // _MANY and has_time and not self._is_cut_in_vain:
+            self._refine_pieces(deadline, look)
+            self._is_cut_in_vain = live.n_pending > n_pending // 2  # most of what is left is where pieces meet
+        elif n_pending:
+            with self._turns.door:
+                live.homogenise(_CHECKS_AT_ONCE, UNLIMITED)
+            self._is_cut_in_vain = self._is_cut_in_vain and live.n_pending > 0
+        elif self._to_stable and live.search.state[FRESH] > 0 and not self._is_exhaustive:
+            with self._turns.door:
+                self._improve_lists()
+        elif self._to_stable and live.n_due > live.n_points and has_time and live.cut_at != n_inserted:
+            live.cut_at = n_inserted  # once, as what is found in pieces is searched again in the whole tree
+            self._refine_pieces(deadline, look)
+        elif self._to_stable and live.n_due:
+            with self._turns.door:
+                self._search()
+        if self._to_stable and live.n_pending == 0 and live.n_due == 0:
+            with self._turns.door:
+                live.stabilise(1, UNLIMITED)  # which notes that it is done
+        return time.perf_counter()
+
+    def _refine_pieces(self, deadline: float, look: Callable[..., object]) -> None:
+        """Cut the tree into subtrees, refine each, and then what is above them.
+
+        While checks are pending, only those that have some: who comes again and again for a moment gets on, too.
+        """
+        live, door = self._live, self._turns.door
+        stop_at = deadline - _SECONDS_TO_SETTLE * live.n_points
+        most = min(max(int(_SHARE * live.n_points), _SMALLEST), _LARGEST)
+        pieces = treelets.cut(live, int(most * _OTHER_CUT) if self._n_cuts % 2 else most)
+        self._n_cuts += 1
+        place = np.empty(live.tree.parent.size, np.int32)
+        is_stopped = False
+        open_ones: set[Treelet] = set()
+        putting_back = threading.Lock()
+        has_lists = self._to_stable and live.search.state[FRESH] == 0 and not self._is_exhaustive
+
+        @contextmanager
+        def or_stop() -> Iterator[None]:
+            nonlocal is_stopped
+            try:
+                yield
+            except BaseException:
+                is_stopped = True  # or it would be raised only when the treelets that are out are done
+                raise
+
+        def refine(piece: tuple[NDArray[np.int32], NDArray[np.int32]]) -> None:
+            if is_stopped or piece[1].size == 0:
+                return
+            with or_stop():
+                treelet = Treelet(live, *piece, place)
+                if has_lists:  # a descent finds more in the whole tree, and it is made there
+                    treelet.search.state[REACH] = BY_NEIGHBOURS
+                open_ones.add(treelet)
+                try:
+                    treelet.refine(self._to_stable, lambda: is_stopped)
+                finally:
+                    with putting_back, door:
+                        treelet.put_back(live)
+                        treelet.count(live)
+                        open_ones.discard(treelet)
+
+        def settle() -> None:
+            with door:
+                treelets.settle(live)
+
+        def watch(should_stop: bool) -> None:
+            nonlocal is_stopped
+            now = time.perf_counter()
+            is_stopped = is_stopped or should_stop or now >= stop_at
+            with putting_back, or_stop():  # whoever looks sees, and may copy, a tree that does not change meanwhile
+                with door:
+                    for treelet in list(open_ones):
+                        treelet.count(live)
+                look(now, settle)
+
+        try:
+            largest_first = np.argsort(-pieces.n_leaves, kind="stable")
+            todo = [pieces.piece(int(k)) for k in largest_first]
+            if live.n_pending:
+                todo = [piece for piece in todo if np.any(live.work.mark[piece[1][:-1]] & QUEUED)]
+            self._threads.each(refine, todo, watch)
+            settle()
+            has_lists = False  # of nodes that stand for others
+            if not is_stopped and pieces.stops.size:
+                finer = treelets.cut(live, most // _OVERLAP)  # so that the roots of the pieces are in it
+                self._threads.each(refine, [finer.above()], watch)
+        finally:
+            with Uninterrupted():  # without it, checks would be lost
+                settle()
+
+    def _improve_lists(self) -> None:
+        """Improve the lists of neighbours of some points by one step."""
+        live, search = self._live, self._live.search
+        assert self._scratch is not None
+        rows = self._next_rows()
+        if rows.size == 0:
+            return
+        steps = search.fresh[rows]
+        near = np.empty((rows.size, search.near.shape[1]), np.int32)
+        near_value = np.empty(near.shape, search.near_value.dtype)
+        if steps[0] == TO_FIND:
+            self._threads.divide(self._find_near(rows, steps), rows.size, self._scratch)
+            near[:], near_value[:] = search.near[rows], search.near_value[rows]
+        else:
+            self._threads.divide(self._ask_near(rows, near, near_value), rows.size, self._scratch)
+            steps -= 1
+
+        def share(some: slice) -> None:
+            kernels.shared.rounds.share_lists(search, rows, near, near_value, some.start, some.stop)
+
+        self._threads.each(share, self._threads.slices(int(live.tree.state[LEAF_TOP])))
+        search.state[FRESH] -= int(search.fresh[rows].sum()) - int(steps.sum())
+        search.fresh[rows] = steps
+
+    def _next_rows(self) -> NDArray[np.int32]:
+        """Some points whose lists are farthest from being good, by row in the order of memory."""
+        live, search = self._live, self._live.search
+        if self._rows.size == 0 or self._rows_of != live.work.state[ORDERED_AT]:
+            self._rows_of = int(live.work.state[ORDERED_AT])
+            self._rows = np.empty(0, np.int32)
+            fresh = search.fresh[: int(live.tree.state[LEAF_TOP])]
+            fresh[live.tree.parent[: 2 * fresh.size : 2] <= NULL] = 0  # these hang nowhere
+            search.state[FRESH] = int(fresh.sum())
+            if search.state[FRESH]:
+                self._rows = np.flatnonzero(fresh == fresh.max()).astype(np.int32)
+        rows, self._rows = self._rows[: self._per_round], self._rows[self._per_round :]
+        return rows
+
+    def _find_near(self, rows: NDArray[np.int32], steps: NDArray[np.uint8]) -> Callable[..., object]:
+        def find(some: slice, scratch: tuple[Any, Any]) -> None:
+            tree, search = scratch
+            search.state[NOTES] = OWN_LIST
+            kernels.shared.rounds.fill_lists(tree, search, self._live.tag, rows[some], steps[some])
+
+        return find
+
+    def _ask_near(
+        self, rows: NDArray[np.int32], near: NDArray[np.int32], near_value: NDArray[Any]
+    ) -> Callable[..., object]:
+        def ask(some: slice, scratch: tuple[Any, Any]) -> None:
+            tree, search = scratch
+            kernels.shared.rounds.ask_lists(tree, search, rows[some], near[some], near_value[some])
+
+        return ask
+
+    def _search(self) -> None:
+        """Search for what some of the nodes that are due would rather merge with, and make the grafts."""
+        live, work = self._live, self._live.work
+        assert self._scratch is not None
+        nodes = self._next_due()
+        partners = np.empty(nodes.size, np.int32)
+
+        def search_for(some: slice, scratch: tuple[Any, Any]) -> None:
+            tree, search = scratch
+            search.state[NOTES] = NO_LIST
+            kernels.shared.rounds.find_partners(tree, search, live.tag, nodes[some], partners[some])
+
+        self._threads.divide(search_for, nodes.size, self._scratch)
+        kernels.shared.rounds.graft_found(live.tree, work, live.search, live.tag, nodes, partners)
+
+    def _next_due(self) -> NDArray[np.int32]:
+        """The next nodes that are due for a search, in the order of memory, from where the last ones were."""
+        live, work = self._live, self._live.work
+        nodes = np.empty(self._per_round, np.int32)
+        count = kernels.shared.rounds.take_due(live.tree, work, nodes)
+        return nodes[:count]
+
+
+def warm_up(live: LiveTree) -> None:
+    """Compile, or load from disk, what threads need, once for a tree, so that deadlines can be kept: on a tiny tree."""
+    if not isinstance(live, MeanLiveTree) or live.is_warm:
+        return
+    if live.aim.n_threads is None or live.n_points < FEWEST_POINTS:
+        return
+    live.is_warm = True
+    root = live.root
+    children = np.array([live.tree.left[root], live.tree.right[root]], np.int32)
+    toy = Treelet(live, children, np.array([root], np.int32), np.empty(live.tree.parent.size, np.int32))
+    toy.warm_up()
+    pieces = treelets.cut(toy, 2, 1)
+    Treelet(toy, *pieces.piece(0), np.empty(toy.tree.parent.size, np.int32)).put_back(toy)
+    treelets.settle(toy)
+    if live.aim.is_stable:
+        tree, search = toy.scratch()
+        none, steps = np.empty(0, np.int32), np.empty(0, np.uint8)
+        lists = np.empty((0, search.near.shape[1]), np.int32), np.empty((0, search.near.shape[1]), live.dtype)
+        kernels.shared.rounds.take_due(toy.tree, toy.work, none)
+        kernels.shared.rounds.find_partners(tree, search, live.tag, none, none)
+        kernels.shared.rounds.graft_found(toy.tree, toy.work, toy.search, toy.tag, none, none)
+        kernels.shared.rounds.fill_lists(tree, search, live.tag, none, steps)
+        kernels.shared.rounds.ask_lists(tree, search, none, *lists)
+        kernels.shared.rounds.share_lists(search, none, *lists, 0, 0)

@@ -1,0 +1,103 @@
+"""`Threads`: some threads that do parts of a job at the same time."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from itertools import pairwise
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.locking import Uninterrupted
+
+_Item = TypeVar("_Item")
+
+#: Seconds between two looks at whether a job shall stop.
+_LOOK_EVERY = 0.02
+
+#: A job is divided into so many parts for each thread, where some take longer than others.
+PARTS_PER_THREAD = 4
+
+
+class Threads:
+    """Some threads, to be used in a ``with`` block. Kernels that release the lock of the interpreter run side by side.
+
+    Parameters
+    ----------
+    n_threads
+        How many.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self._n_threads = n_threads
+        self._pool = ThreadPoolExecutor(n_threads, "evertree")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    def each(
+        self, function: Callable[[_Item], object], items: Iterable[_Item], look: Callable[[bool], object] | None = None
+    ) -> None:
+        """Call a function with each of some items, the first ones first, and wait for all, also on an error.
+
+        `look` is called now and then meanwhile, here, and told whether Ctrl-C has come, which is delivered at the end.
+        """
+        with Uninterrupted() as held:
+            running: set[Future[object]] = set()
+            try:
+                for item in items:
+                    running.add(self._submit(function, item))
+                while running:
+                    some, running = wait(running, None if look is None else _LOOK_EVERY, FIRST_EXCEPTION)
+                    for finished in some:
+                        finished.result()
+                    if look is not None:
+                        look(held.should_stop)
+            finally:
+                for late in running:
+                    late.cancel()
+                wait(running)
+
+    def _submit(self, function: Callable[[_Item], object], item: _Item) -> Future[object]:
+        try:
+            return self._pool.submit(function, item)
+        except RuntimeError:  # the system gives no more threads: nothing may go on that nobody waits for
+            self._pool.shutdown(cancel_futures=True)
+            raise
+
+    def divide(
+        self,
+        function: Callable[..., object],
+        length: int,
+        helpers: queue.SimpleQueue[Any],
+        per_thread: int = PARTS_PER_THREAD,
+    ) -> None:
+        """Call a function with slices that cover so many items, and one of the helpers, which nobody else has then."""
+
+        def with_helper(some: slice) -> None:
+            helper = helpers.get()
+            try:
+                function(some, helper)
+            finally:
+                helpers.put(helper)
+
+        self.each(with_helper, self.slices(length, per_thread))
+
+    def slices(self, length: int, per_thread: int = PARTS_PER_THREAD) -> list[slice]:
+        """Slices that cover so many items."""
+        n_parts = min(length, per_thread * self._n_threads)
+        ends: NDArray[np.int64] = np.linspace(0, length, n_parts + 1).astype(np.int64)
+        return [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
+
+    def helpers(self, make: Callable[[], Any]) -> queue.SimpleQueue[Any]:
+        """One helper for each thread."""
+        made: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        for _ in range(self._n_threads):
+            made.put(make())
+        return made

@@ -1,0 +1,241 @@
+"""Refinement within budgets: many short calls of a kernel, with a look at the clock after each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.kernels.columns import UNLIMITED
+from evertree.locking import Turns
+from evertree.tree import LiveTree
+from evertree.tree.pairwise import PairLiveTree
+from evertree.tree.parallel.rounds import FEWEST_POINTS, Rounds
+from evertree.tree.parallel.threads import Threads
+from evertree.tree.statistics import REORDER_SHARE, MeanLiveTree
+
+#: Seconds that a call of the kernel may take, and seconds between two calls of a progress callback.
+_SLICE = 0.005
+_PROGRESS_EVERY = 0.1
+
+#: How much later, at least, each moment of the history is than the one before, and when the first is.
+_LATER = 1.2
+_FIRST_MOMENT = 0.001
+
+#: Seconds that must be left for each point, to number the nodes anew.
+_SECONDS_TO_REORDER = 1e-5
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `evertree.Hierarchy.refine` did, or has done so far when a progress callback gets it.
+
+    Attributes
+    ----------
+    moves : int
+        Nearest neighbour interchanges made.
+    checks : int
+        Nodes at which homogeneity was checked.
+    grafts : int
+        Subtrees cut off and attached elsewhere, each to resolve a blocking pair.
+    searches : int
+        Nodes for which a blocking pair was searched.
+    dissimilarities : int
+        Dissimilarities evaluated.
+    seconds : float
+        Time taken.
+    pending : int
+        Nodes that are still to be checked.
+    due : int
+        Nodes for which a blocking pair is still to be searched.
+    quality : float
+        An estimate of the share of nodes with which nothing is wrong: of those pending or due, as many are taken to
+        need a move or a graft as did of late. 1 at the end. `Hierarchy.instability` measures it.
+    homogeneous : bool
+        Whether the tree is known to be homogeneous: no checks are left. A stable Ward tree need not be.
+    stable : bool
+        Whether no blocking pair was found: by searches of the hierarchy's width, so that with ``search_width=None``
+        there is none.
+    history : tuple of (seconds, quality, moves and grafts)
+        What they were at some moments since the beginning, ever fewer as time goes on; the last is the end.
+    stopped_by : str or None
+        ``"stable"``, ``"homogeneous"``, ``"moves"`` or ``"seconds"``; ``"guard"`` if rounding made the tree go round in
+        circles, so that the tolerance had to be widened; None while the refinement is still going on.
+
+    Examples
+    --------
+    >>> import numpy as np, evertree as et
+    >>> h = et.Hierarchy.random(np.arange(20.0).reshape(-1, 1) ** 2)
+    >>> h.refine(moves=3).stopped_by
+    'moves'
+    >>> h.refine()
+    Report(moves=..., grafts=..., stopped_by='stable', stable=True, ...)
+    """
+
+    moves: int
+    grafts: int
+    seconds: float
+    stopped_by: str | None
+    stable: bool
+    homogeneous: bool
+    quality: float
+    pending: int
+    due: int
+    checks: int
+    searches: int
+    dissimilarities: int
+    history: tuple[tuple[float, float, int], ...] = field(repr=False)
+
+
+class _Rate:
+    """How often something that is tried succeeds, of late."""
+
+    def __init__(self) -> None:
+        self._tries, self._hits = 0.0, 0.0
+
+    def note(self, tries: int, hits: int) -> None:
+        self._tries, self._hits = 0.8 * self._tries + tries, 0.8 * self._hits + hits
+
+    @property
+    def value(self) -> float:
+        return self._hits / self._tries if self._tries else 1.0
+
+
+class _Steps:
+    """Refinement by one thread, in short calls of a kernel."""
+
+    def __init__(self, live: LiveTree, to_stable: bool, turns: Turns) -> None:
+        self._turns = turns
+        self._step = live.stabilise if to_stable else live.homogenise
+        self._n_steps = 1 if to_stable else 256  # it adapts to the speed of the machine and the number of columns
+
+    def take(self, began: float, moves_left: int, _deadline: float, _look: Callable[..., object]) -> float:
+        """Refine for a moment from `began` on, by at most so many moves; return when it ended."""
+        self._turns.let_in()
+        with self._turns.door:
+            self._step(self._n_steps, moves_left)
+        ended = time.perf_counter()
+        seconds = max(ended - began, 1e-7)
+        self._n_steps = max(1, min(2 * self._n_steps, int(self._n_steps * _SLICE / seconds)))
+        return ended
+
+
+@contextmanager
+def _steps(live: LiveTree, to_stable: bool, max_moves: int | None, turns: Turns) -> Iterator[_Steps | Rounds]:
+    """Refinement by several threads where they are wanted; a budget of moves is kept by one alone."""
+    if isinstance(live, PairLiveTree):
+        with live.threads():
+            yield _Steps(live, to_stable, turns)
+    elif live.aim.n_threads is None or max_moves is not None or live.n_points < FEWEST_POINTS:
+        yield _Steps(live, to_stable, turns)
+    else:
+        assert isinstance(live, MeanLiveTree)
+        with Threads(live.aim.n_threads) as threads:
+            live.has_threads = True
+            try:
+                yield Rounds(live, threads, to_stable, turns)
+            finally:
+                live.has_threads = False
+
+
+def run(
+    live: LiveTree,
+    until: str,
+    seconds: float | None,
+    max_moves: int | None,
+    progress: Callable[[Report], object] | None,
+    reorder: Callable[[float], object],
+    turns: Turns,
+) -> Report:
+    """Refine until the tree is homogeneous, or stable, or a budget is spent.
+
+    Between two calls of the kernel the tree is valid: Ctrl-C and errors of `progress` may come there, and others have
+    their turns to read it. `reorder` is
+    called there now and then to number the nodes anew where a share of them is out of order. That takes a second for a
+    million points, and is not done where time is short.
+    """
+    start = last_call = time.perf_counter()
+    to_stable = until == "stable"
+    with turns.door:
+        live.move_towards(until)
+        if live.n_pending == 0 and live.n_guarded:
+            live.rebuild()  # the guard stopped an earlier run: try again
+        if to_stable:
+            live.prepare_search()
+    if seconds is None or seconds > _SECONDS_TO_REORDER * live.n_points:
+        reorder(0.1)
+    before = _counts(live)
+    moved, grafted = _Rate(), _Rate()
+    history: list[tuple[float, float, int]] = []
+
+    def quality() -> float:
+        blocked = live.n_pending * moved.value + (live.n_due * grafted.value if to_stable else 0.0)
+        return 1.0 - min(blocked / max(2 * live.n_points - 1, 1), 1.0)
+
+    def report(stopped_by: str | None) -> Report:
+        done = _counts(live) - before
+        is_done = live.n_pending == 0 and live.n_guarded == 0
+        moment = (time.perf_counter() - start, quality(), int(done[[_MOVES, _GRAFTS]].sum()))
+        return Report(
+            moves=int(done[_MOVES]),
+            checks=int(done[_CHECKS]),
+            grafts=int(done[_GRAFTS]),
+            searches=int(done[_SEARCHES]),
+            dissimilarities=int(done[_EVALUATED]),
+            seconds=moment[0],
+            pending=live.n_pending,
+            due=live.n_due if to_stable else 0,
+            quality=moment[1],
+            homogeneous=is_done and (not to_stable or live.scheme.linkage.strongly_reducible),
+            stable=to_stable and is_done and live.n_due == 0,
+            history=(*history, moment),
+            stopped_by="guard" if stopped_by == until and live.n_guarded else stopped_by,
+        )
+
+    def look(now: float, prepare: Callable[[], object] | None = None) -> None:
+        nonlocal last_call
+        if progress is not None and now - last_call >= _PROGRESS_EVERY:
+            if prepare is not None:
+                prepare()
+            progress(report(None))
+            last_call = now
+
+    stopped_by = None
+    with _steps(live, to_stable, max_moves, turns) as steps:
+        while stopped_by is None:
+            began = time.perf_counter()
+            counts = _counts(live)
+            n_made = int((counts - before)[[_MOVES, _GRAFTS]].sum())
+            moves_left = UNLIMITED if max_moves is None else min(max_moves - n_made, UNLIMITED)
+            if not history or began - start >= _LATER * max(history[-1][0], _FIRST_MOMENT):
+                history.append((began - start, quality(), n_made))
+            if live.n_pending == 0 and not (to_stable and live.n_due):
+                stopped_by = until
+            elif seconds is not None and began - start >= seconds:
+                stopped_by = "seconds"
+            elif moves_left <= 0:
+                stopped_by = "moves"
+            else:
+                now = steps.take(began, moves_left, np.inf if seconds is None else start + seconds, look)
+                if seconds is None or seconds - (now - start) > _SECONDS_TO_REORDER * live.n_points:
+                    reorder(REORDER_SHARE)  # steps end where that is due, so that it does not depend on the clock
+                new = _counts(live) - counts
+                moved.note(int(new[_CHECKS]), int(new[_MOVES]))
+                grafted.note(int(new[_SEARCHES]), int(new[_GRAFTS]))
+                look(now)
+    final = report(stopped_by)
+    if progress is not None:
+        progress(final)
+    return final
+
+
+_MOVES, _CHECKS, _GRAFTS, _SEARCHES, _EVALUATED = range(5)
+
+
+def _counts(live: LiveTree) -> NDArray[np.int64]:
+    """What has been done so far."""
+    return np.array([live.n_moves, live.n_checks, live.n_grafts, live.n_searches, live.n_evaluated])

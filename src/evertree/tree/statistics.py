@@ -1,0 +1,321 @@
+"""`MeanLiveTree`: a live tree for linkages that follow from size, mean and variance. Memory is linear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.errors import MagnitudeError
+from evertree.input.metrics import LARGEST, Metric
+from evertree.kernels.columns import (
+    GRAFTS,
+    INSERTED,
+    LEAF_TOP,
+    MEAN_NODE,
+    NULL,
+    ORDERED_AT,
+    ROOT,
+    STOP_AT,
+    UNLIMITED,
+    MeanTree,
+    Search,
+    Worklist,
+    new_node_columns,
+)
+from evertree.tree.base import Aim, Incoming, LiveTree
+from evertree.tree.scheme import Scheme
+
+#: A total weight up to this, divided by the number of columns, overflows with no value that is accepted.
+SAFE_WEIGHT = float(np.finfo(np.float64).max) / 4 / LARGEST**2
+
+#: The columns that only a tree of means has.
+KEPT = ("mean", "variance", "height", "radius")
+
+#: From this many points on the order of nodes in memory matters.
+FEWEST_TO_REORDER = 30_000
+
+#: It is mended when points that came, and subtrees that were grafted, are this share of all points.
+REORDER_SHARE = 0.5
+
+#: Distances that are held at once.
+_MOST_AT_ONCE = 1 << 22
+
+
+class MeanLiveTree(LiveTree):
+    """A tree whose nodes have sufficient statistics.
+
+    Parameters
+    ----------
+    scheme
+        The linkage on its metric.
+    aim
+        What it is refined to.
+    n_columns, dtype
+        Of the points.
+    """
+
+    tree: MeanTree
+
+    def __init__(self, scheme: Scheme, aim: Aim, n_columns: int, dtype: np.dtype[Any]) -> None:
+        self.scheme, self.aim = scheme, aim
+        #: The points as they were given, by row, where they differ from the coordinates in ``tree.mean``.
+        self.kept: NDArray[Any] | None = None
+        #: The largest coordinate of the points, or an earlier one; None as long as it does not matter.
+        self._largest: float | None = None
+        self._shape = n_columns, dtype
+        self._lay_out(0)
+
+    @classmethod
+    def of_columns(
+        cls, scheme: Scheme, aim: Aim, tree: MeanTree, work: Worklist, search: Search, kept: NDArray[Any] | None
+    ) -> MeanLiveTree:
+        """A tree with copies of the given columns, as far as they are in use."""
+        twin = cls(scheme, aim, tree.mean.shape[1], tree.mean.dtype)
+        twin.tree, twin.work, twin.search, twin.kept = tree, work, search, kept
+        twin._lay_out(tree.parent.size // 2)
+        return twin
+
+    @property
+    def _metric(self) -> Metric:
+        assert self.scheme.vectors is not None
+        return self.scheme.vectors
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it has never had a point, so that the first may decide on columns and type."""
+        return self.tree.mean.shape[1] == 0
+
+    @property
+    def n_columns(self) -> int | None:
+        """How many columns the points have; None before the first."""
+        return int(self.tree.mean.shape[1]) or None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the coordinates."""
+        return self._shape[1]
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the columns, as far as they are in use."""
+        row = MEAN_NODE.itemsize + self.work.stack.itemsize + self.tree.mean[:1].nbytes
+        kept = 0 if self.kept is None else self.kept[:1].nbytes // 2
+        return self.n_used * (row + kept) + self.n_used // 2 * self._bytes_of_search
+
+    def points(self, leaves: NDArray[np.int32]) -> NDArray[Any]:
+        """The points of `leaves` as they were given, bit for bit."""
+        return self.tree.mean[leaves] if self.kept is None else self.kept[leaves >> 1]
+
+    def dissimilarities(self, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The dissimilarity of every pair of `leaves`, condensed. O(n²) in time and memory."""
+        from scipy.spatial.distance import pdist
+
+        coordinates = self.tree.mean[leaves].astype(np.float64)
+        if self._metric.is_squared:
+            return self._metric.row_params[0] * pdist(coordinates, "sqeuclidean")
+        return pdist(coordinates, "euclidean")
+
+    def nearest(
+        self, new: NDArray[np.int32], leaves: NDArray[np.int32]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """For each of `new` the position in `leaves` of the nearest one, and its dissimilarity. O(n m) for each."""
+        from scipy.spatial.distance import cdist
+
+        there = self.tree.mean[leaves].astype(np.float64)
+        position, distance = np.empty(new.size, np.intp), np.empty(new.size)
+        at_once = max(1, _MOST_AT_ONCE // max(leaves.size, 1))
+        for start in range(0, new.size, at_once):
+            some = slice(start, start + at_once)
+            found = cdist(self.tree.mean[new[some]].astype(np.float64), there, "sqeuclidean")
+            position[some] = found.argmin(axis=1)
+            distance[some] = found.min(axis=1)
+        return position, self._metric.row_params[0] * distance if self._metric.is_squared else np.sqrt(distance)
+
+    def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The linkage in coordinates between the children of each of `nodes`; 0 for a leaf."""
+        return self.tree.height[nodes]
+
+    def tree_value(self) -> float:
+        """Σ over pairs of dissimilarity, squared for Ward, times the size of the node at which they meet. O(n m)."""
+        return float(self.scheme.zeta(kernels.shared.heights.sum_value(self.tree, self._average, self.nodes())))
+
+    def prototypes(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """For each of `nodes` the leaf below it that is nearest to the mean. O(m) for each leaf below each node."""
+        found = np.empty(nodes.size, np.int32)
+        kernels.shared.prototypes.find_nearest_to_mean(
+            self.tree, self.tag, nodes, np.empty(self.capacity, np.int32), found
+        )
+        return found
+
+    def check_range(self, incoming: Incoming, weights: NDArray[np.float64]) -> None:
+        """Refuse points with which a linkage value could overflow."""
+        coordinates = incoming.stored
+        total = float(weights.sum()) + (0.0 if self.root == NULL else float(self.tree.size[self.root]))
+        if total * coordinates.shape[1] <= SAFE_WEIGHT:
+            return
+        if self._largest is None:
+            self._largest = _largest_of(self.tree.mean[self.leaves()])
+        self._largest = checked_largest(total, max(self._largest, _largest_of(coordinates)), coordinates.shape[1])
+
+    def fill(
+        self,
+        leaves: NDArray[np.int32],
+        incoming: Incoming,
+        weights: NDArray[np.float64],
+        births: NDArray[np.int64],
+        others: NDArray[np.int32],  # noqa: ARG002  there is nothing between points
+    ) -> None:
+        """Write the rows of `leaves`."""
+        self._note_weights(weights)
+        rows = plain(incoming.stored), plain(weights), births
+        kernels.statistics.fill.fill_leaves(self.tree, self.work, self.search, leaves, *rows)
+        if self.kept is not None:
+            self.kept[leaves >> 1] = incoming.points
+
+    def find_heights(self) -> None:
+        """Compute what older versions did not keep of inner nodes."""
+        self._compute_all(self.nodes())
+
+    def insert(self, leaves: NDArray[np.int32]) -> None:
+        """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
+        self.begin_edit()
+        if self.aim.is_stable:
+            kernels.shared.stabilise.insert_by_search(self.tree, self.work, self.search, self.tag, leaves)
+        else:
+            kernels.shared.insert.insert_leaves(self.tree, self.work, self.tag, leaves)
+
+    def detach(self, leaves: NDArray[np.int32]) -> None:
+        """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
+        self.begin_edit()
+        self._forget_neighbours(leaves, 0)
+        kernels.shared.remove.detach_leaves(self.tree, self.work, self.tag, leaves, np.empty_like(leaves))
+        self.homogenise()
+
+    def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine by moves (`tab.OHC`) within limits."""
+        kernels.shared.homogenise.homogenise(self.tree, self.work, self.tag, max_checks, max_moves)
+
+    def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
+        """Refine by moves and grafts within limits, and no further than to where nodes should be numbered anew."""
+        self._set_stop()
+        kernels.shared.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
+
+    def _set_stop(self) -> None:
+        """Let refinement stop where nodes should be numbered anew."""
+        state = self.work.state
+        last = state[ORDERED_AT] + max(int(REORDER_SHARE * self.n_points), 1) - state[INSERTED]
+        self.search.state[STOP_AT] = last if self.n_points >= FEWEST_TO_REORDER else UNLIMITED
+
+    def reorder(self, share: float) -> NDArray[np.int32] | None:
+        """Number the nodes anew, so that those that are near in the tree are near in memory, where that pays.
+
+        Large trees are slow by cache misses. It is done when so many points came, or subtrees were grafted, that they
+        are a given share of the points. The new number of each node is returned, None if all stay as they are. Nodes
+        that hang nowhere keep theirs.
+        """
+        state = self.work.state
+        n_edits = int(state[INSERTED] + state[GRAFTS])
+        if self.n_points < FEWEST_TO_REORDER or n_edits - state[ORDERED_AT] < share * self.n_points:
+            return None
+        n_edits -= self._n_waiting
+        if n_edits - state[ORDERED_AT] < share * self.n_points:
+            return None
+        state[ORDERED_AT] = n_edits
+        nodes = self.nodes()
+        place = np.arange(self.tree.parent.size, dtype=np.int32)
+        for kind in (nodes[nodes % 2 == 0], nodes[nodes % 2 == 1]):
+            place[kind] = np.sort(kind)
+        rows = place[::2] >> 1
+        self._permute(place, rows)
+        for name in ("parent", "left", "right"):
+            column = getattr(self.tree, name)
+            points_to = column[nodes]
+            column[place[nodes]] = np.where(points_to == NULL, NULL, place[points_to])
+        for column in (self.tree.birth, self.tree.size, self.tree.height, self.work.mark, self.work.due):
+            column[place[nodes]] = column[nodes]
+        self.tree.state[ROOT] = place[self.root]
+        pending = self.work.stack[: self.n_pending]
+        pending[:] = place[pending]
+        if self.search.fresh.size:
+            search = self.search
+            kernels.shared.reorder.relabel(search.near, place)
+            permute(search.near, rows)
+            permute(search.near_value, rows)
+            search.fresh[rows] = search.fresh.copy()
+            search.seen[:] = 0
+        return place
+
+    @property
+    def _n_waiting(self) -> int:
+        """How many leaves are filled and hang nowhere yet. O(n)."""
+        allocated = self.tree.parent[: 2 * int(self.tree.state[LEAF_TOP]) : 2] >= NULL
+        return int(np.count_nonzero(allocated)) - self.n_points
+
+    def for_scanning(self) -> MeanTree:
+        """The tree itself: a check relies on nothing that was found out before."""
+        return self.tree
+
+    def copy(self) -> MeanLiveTree:
+        """A tree that shares nothing with this one."""
+        return self.of_columns(self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pickled view would come back as an array of its own, of another layout than kernels are compiled for.
+        return self.of_columns, (self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
+
+    def _lay_out(self, rows: int) -> None:
+        columns, work = new_node_columns(2 * rows, MEAN_NODE)
+        n_columns, dtype = self._shape
+        tree = MeanTree(**columns, mean=np.zeros((columns["parent"].size, n_columns), dtype))
+        kept = None
+        if self._metric.changes_points:
+            kept = np.zeros((tree.parent.size // 2, n_columns), dtype)
+        if hasattr(self, "tree"):
+            used = self.n_used
+            for name in KEPT:
+                getattr(tree, name)[:used] = getattr(self.tree, name)[:used]
+            if kept is not None and self.kept is not None:
+                kept[: used // 2] = self.kept[: used // 2]
+        self._begin(tree, work)
+        self.kept = kept
+
+    def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
+        """Bring what is kept of nodes, and of points by row, to its new places."""
+        for column in (self.tree.variance, self.tree.radius):
+            column[place] = column.copy()
+        permute(self.tree.mean, place)
+        if self.kept is not None:
+            permute(self.kept, rows)
+
+    def _compute_all(self, nodes: NDArray[np.int32]) -> None:
+        """Compute all statistics from the leaves in one pass. O(n m)."""
+        kernels.statistics.merge.merge_all(self.tree, self.tag, nodes)
+
+
+def _largest_of(coordinates: NDArray[Any]) -> float:
+    return float(np.abs(coordinates).max(initial=0.0))
+
+
+def checked_largest(total_weight: float, largest: float, n_columns: int) -> float:
+    """The largest coordinate, unless the total weight times its square overflows."""
+    limit = np.sqrt(np.finfo(np.float64).max / 4 / n_columns / total_weight) if total_weight else np.inf
+    if largest > limit:
+        raise MagnitudeError(
+            f"a total weight of {total_weight:.3g} times the squares of values up to {largest:.3g} overflows: "
+            f"scale X to at most {limit:.3g}, or sample_weight down"
+        )
+    return largest
+
+
+def plain(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of the one layout that kernels are compiled for: not one to be read only, nor every other of another."""
+    return array if array.flags.carray else array.copy()
+
+
+def permute(matrix: NDArray[Any], place: NDArray[np.int32]) -> None:
+    """Bring each row of a matrix to its new place, without a copy of the matrix."""
+    room = np.empty(place.size, np.bool_), np.empty(matrix.shape[1], matrix.dtype)
+    kernels.shared.reorder.permute_rows(matrix, place, *room)
