@@ -54,7 +54,7 @@ coverage: $(VENV)/test
 	$(BIN)/python -m coverage report
 
 mutate: $(VENV)/test
-	$(BIN)/python tests/mutations.py
+	$(BIN)/python tests/support/mutations.py
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check .
@@ -64,7 +64,7 @@ lint: $(VENV)/lint
 
 # In environments of its own, as users install it; it downloads, so it is no part of the tests.
 dist-check:
-	$(PYTHON) tests/distribution.py
+	$(PYTHON) tests/support/distribution.py
 
 # The examples of the gallery run, and use what the tests use. From nothing, as a change in src may break any of them.
 docs: $(VENV)/docs $(VENV)/test
@@ -106,7 +106,7 @@ soak: $(VENV)/test
 
 # Children of a process load and open files; what is not refused or right is printed with its number.
 fuzz: $(VENV)/test
-	$(BIN)/python tests/fuzz_files.py
+	$(BIN)/python tests/support/fuzz_files.py
 
 # A stamp in .venv says what has been installed into it.
 $(VENV)/pip: constraints.txt

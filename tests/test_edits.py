@@ -16,6 +16,7 @@ from evertree.input.points import receive
 from evertree.kernels.shared.check import MANY_COLUMNS
 from evertree.locking import Uninterrupted
 from evertree.tree import MeanLiveTree
+from evertree.tree.parallel import insert as parallel_insert
 from helpers import (
     ONE_OF_EACH,
     SCHEMES,
@@ -381,7 +382,7 @@ def press_ctrl_c_while_inserting(monkeypatch, part):
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(MeanLiveTree, "insert", interrupted)
-    monkeypatch.setattr(insert, "_PART", part)
+    monkeypatch.setattr(parallel_insert, "_PART", part)
 
 
 @pytest.mark.parametrize("n_before", [0, 20])

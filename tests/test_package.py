@@ -368,7 +368,7 @@ def test_paper_names_places_that_exist(row):
             owner, _, kind = module.rpartition(".")
             found = getattr(importlib.import_module(owner), kind)
         assert hasattr(found, name), place
-    for place in re.findall(r"`(test_\w+\.py)::(\w+)`", tests):
+    for place in re.findall(r"`([\w/]*test_\w+\.py)::(\w+)`", tests):
         text = (PROJECT / "tests" / place[0]).read_text()
         assert f"def {place[1]}(" in text, place
 

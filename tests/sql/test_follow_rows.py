@@ -9,6 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from test_follow_errors import check_secret
 
 import evertree as et
 from evertree.errors import InvalidKeyError, ParameterError
@@ -17,7 +18,6 @@ from evertree.sql.credentials import make_engine, scrubbed, shown
 from evertree.sql.rows import Batch, Decoder
 from evertree.sql.settings import Cut, checked_settings
 from followed import Source
-from test_follow_errors import check_secret
 
 NONE = et.Partition.of([], [])
 

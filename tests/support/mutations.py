@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 #: What pytest returns where all tests passed, and where some failed. Otherwise it has found none, or broke.
 PASSED, FAILED = 0, 1
@@ -50,14 +50,14 @@ MUTANTS = [
         "kernels/shared/topology.py",
         "elif tree.left[p] == old:",
         "elif tree.right[p] == old:",
-        "tests/test_topology.py::test_move_agrees_with_naive",
+        "tests/kernels/test_topology.py::test_move_agrees_with_naive",
     ),
     Mutant(
         "parts of a mean have each other's weights",
         "kernels/statistics/merge.py",
         "rest, share = tree.size[a] / size, tree.size[b] / size",
         "rest, share = tree.size[b] / size, tree.size[a] / size",
-        "tests/test_statistics.py::test_statistics_of_a_union_are_those_of_its_points",
+        "tests/kernels/test_statistics.py::test_statistics_of_a_union_are_those_of_its_points",
     ),
     Mutant(
         "a mean of dissimilarities forgets the weights",
@@ -85,7 +85,7 @@ MUTANTS = [
         "kernels/pairwise/path.py",
         "note_stale(tree, p)",
         "pass",
-        "tests/test_threads_pairs.py::test_the_tree_is_that_of_one_thread[single-few-stable]",
+        "tests/tree/parallel/test_pairs.py::test_the_tree_is_that_of_one_thread[single-few-stable]",
     ),
     Mutant(
         "a node above one that left is not stale",
@@ -99,91 +99,91 @@ MUTANTS = [
         "kernels/shared/graft.py",
         "tree.height[top] = linkage_value(linkage, tree, a, b)",
         "pass",
-        "tests/test_stable.py::test_ties_end_at_a_tree_that_is_certified",
+        "tests/tree/test_stable.py::test_ties_end_at_a_tree_that_is_certified",
     ),
     Mutant(
         "a height that has to be computed from pairs is not",
         "kernels/pairwise/path.py",
         "recompute_height(linkage, tree, np.int64(u))",
         "tree.height[u] = max(tree.height[a], tree.height[b])",
-        "tests/test_pairs.py::test_every_metric[single-euclidean]",
+        "tests/tree/test_pairwise.py::test_every_metric[single-euclidean]",
     ),
     Mutant(
         "a graft is not looked at again after those before it",
         "kernels/shared/rounds.py",
         "if not is_blocking(linkage, tree, tolerance, a, q, value):",
         "if False:",
-        "tests/test_threads.py::test_a_graft_that_is_no_longer_wanted_is_not_made",
+        "tests/tree/parallel/test_rounds.py::test_a_graft_that_is_no_longer_wanted_is_not_made",
     ),
     Mutant(
         "a bound from pivots is none",
         "kernels/pairwise/pairs.py",
         "upper = min(upper, p + q)",
         "upper = min(upper, max(p, q))",
-        "tests/test_pairs.py::test_bounds_change_nothing[complete-60-3]",
+        "tests/tree/test_pairwise.py::test_bounds_change_nothing[complete-60-3]",
     ),
     Mutant(
         "the lightest point of a tree is that of the last batch",
         "tree/base.py",
         "self._lightest = min(self._lightest, float(weights.min(initial=np.inf)))",
         "self._lightest = float(weights.min(initial=np.inf))",
-        "tests/test_stable.py::test_a_light_point_of_an_earlier_batch_is_found",
+        "tests/tree/test_stable.py::test_a_light_point_of_an_earlier_batch_is_found",
     ),
     Mutant(
         "points of other parts are thought to be as heavy as their clusters",
         "distributed/asking.py",
         "live.search.bound[LIGHTEST] = lightest",
         "pass",
-        "tests/test_borders.py::test_a_light_point_inside_a_heavy_cluster_is_asked_for",
+        "tests/kernels/test_cross_partition.py::test_a_light_point_inside_a_heavy_cluster_is_asked_for",
     ),
     Mutant(
         "a key is lost when nodes are numbered anew",
         "input/keys.py",
         "self._leaf_of = {key: int(place[leaf]) for key, leaf in self._leaf_of.items()}",
         "self._leaf_of = {key: int(place[leaf]) for key, leaf in self._leaf_of.items() if place[leaf]}",
-        "tests/test_keys.py::test_keys_follow_their_leaves_to_new_numbers",
+        "tests/input/test_keys.py::test_keys_follow_their_leaves_to_new_numbers",
     ),
     Mutant(
         "numbered keys stay where they were when nodes are numbered anew",
         "input/keys.py",
         "leaves[leaves != NULL] = place[leaves[leaves != NULL]]",
         "pass",
-        "tests/test_keys.py::test_keys_follow_their_leaves_to_new_numbers",
+        "tests/input/test_keys.py::test_keys_follow_their_leaves_to_new_numbers",
     ),
     Mutant(
         "a window has one point too many",
         "hierarchy/workings.py",
         "n_outside = 0 if last is None else max(len(self) - last, 0)",
         "n_outside = 0 if last is None else max(len(self) - last - 1, 0)",
-        "tests/test_window.py::test_the_points_are_those_of_the_definition[ward-euclidean-0]",
+        "tests/test_windows.py::test_the_points_are_those_of_the_definition[ward-euclidean-0]",
     ),
     Mutant(
         "a point is too old at the very age limit",
         "windows.py",
         "if moment.time - time <= self.limits.max_age:",
         "if moment.time - time < self.limits.max_age:",
-        "tests/test_window.py::test_the_points_are_those_of_the_definition[ward-euclidean-0]",
+        "tests/test_windows.py::test_the_points_are_those_of_the_definition[ward-euclidean-0]",
     ),
     Mutant(
         "an edit is not committed",
         "durable/sqlite_file.py",
         "_uri(path, read_only), timeout=_PATIENCE, isolation_level=None, check_same_thread=False, uri=True",
         '_uri(path, read_only), timeout=_PATIENCE, isolation_level="", check_same_thread=False, uri=True',
-        "tests/test_store.py::test_edits_are_in_the_file_before_the_call_returns[ward-euclidean-stable]",
+        "tests/durable/test_durable.py::test_edits_are_in_the_file_before_the_call_returns[ward-euclidean-stable]",
     ),
     Mutant(
         "rows that have the last version are not read again",
         "sql/tables.py",
         "return sa.or_(self.version >= bound, self.version.is_(None))",
         "return sa.or_(self.version > bound, self.version.is_(None))",
-        "tests/test_follow.py::test_rows_that_change_and_keep_the_last_version_are_found",
+        "tests/sql/test_follow.py::test_rows_that_change_and_keep_the_last_version_are_found",
     ),
     Mutant(
         "clusters of keys that left stay in the table",
         "sql/follower.py",
         "self._tables.delete_assignments(connection, gone)",
         "pass",
-        "tests/test_follow.py::test_insert_update_delete[sqlite]",
+        "tests/sql/test_follow.py::test_insert_update_delete[sqlite]",
     ),
 ]
 

@@ -34,7 +34,7 @@ from evertree.reproduce.records import Records, check_settings, write_table
 from evertree.reproduce.study import Settings, Study
 from helpers import nested
 
-PROJECT = Path(__file__).parents[1]
+PROJECT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("data", ["uniform", pytest.param("mnist", marks=pytest.mark.slow)])
@@ -269,7 +269,7 @@ def test_workers_end_with_the_first_process(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(code)
     folder = tmp_path / "out"
-    with subprocess.Popen([sys.executable, script, str(Path(__file__).parent), str(folder)]) as process:
+    with subprocess.Popen([sys.executable, script, str(Path(__file__).parents[1] / "support"), str(folder)]) as process:
         until = time.monotonic() + 60
         while len(list(tmp_path.glob("worker-*"))) < 2 and time.monotonic() < until:
             time.sleep(0.05)

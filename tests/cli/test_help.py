@@ -17,7 +17,7 @@ from evertree.hierarchy.anomalies import MEASURES
 from evertree.input.arrays import GOALS
 from evertree.linkages import LINKAGES
 
-PAGE = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 COMMANDS = {command.__name__: command for commands in PANELS.values() for command in commands}
 LINES = [(name, line) for name, pairs in EXAMPLES.items() for _, line in pairs]
 

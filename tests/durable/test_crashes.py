@@ -20,7 +20,7 @@ from evertree.errors import CorruptFileError, EvertreeError, StoreError
 from evertree.io import archive, snapshot
 from store_edits import make_edit, same
 
-TESTS = Path(__file__).parent
+SUPPORT = Path(__file__).parents[1] / "support"
 
 process = pytest.mark.process
 
@@ -28,7 +28,7 @@ process = pytest.mark.process
 def run(script, *args, **variables):
     """What a script of the tests prints; it must end well."""
     found = subprocess.run(
-        [sys.executable, TESTS / script, *map(str, args)],
+        [sys.executable, SUPPORT / script, *map(str, args)],
         env=os.environ | variables,
         capture_output=True,
         text=True,
@@ -61,7 +61,7 @@ def shim(tmp_path_factory):
     if compiler is None or not sys.platform.startswith("linux"):
         pytest.skip("there is no C compiler, or no LD_PRELOAD, to make writes fail with")
     library = tmp_path_factory.mktemp("shim") / "faults.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, TESTS / "faults.c", "-ldl"], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, SUPPORT / "faults.c", "-ldl"], check=True)
     return library
 
 

@@ -131,7 +131,7 @@ def test_newer_formats_are_refused(rng, path):
 
 @pytest.mark.parametrize("metric", ["cosine", "mahalanobis"])
 def test_files_of_older_versions_are_read(metric):
-    h = et.load(Path(__file__).parent / "files" / f"version_1_{metric}.evertree")
+    h = et.load(Path(__file__).parents[1] / "files" / f"version_1_{metric}.evertree")
     assert h.metric == metric
     assert_valid_and_homogeneous(h)
     h.insert([[0.5, 0.5]])
@@ -141,7 +141,7 @@ def test_files_of_older_versions_are_read(metric):
 
 def test_files_of_version_2_are_read_and_go_on():
     """They have the goal "homogeneous", no heights of means and no lists of neighbours."""
-    folder = Path(__file__).parent / "files"
+    folder = Path(__file__).parents[1] / "files"
     x = np.random.default_rng(7).normal(size=(40, 3)).round(3)
     ward, complete = et.load(folder / "version_2_ward.evertree"), et.load(folder / "version_2_complete.evertree")
     np.testing.assert_array_equal(ward.points(), x)
@@ -159,7 +159,7 @@ def test_files_of_version_2_are_read_and_go_on():
 
 def test_files_of_version_3_are_read_and_go_on():
     """They have no window."""
-    folder = Path(__file__).parent / "files"
+    folder = Path(__file__).parents[1] / "files"
     x = np.random.default_rng(7).normal(size=(40, 3)).round(3)
     ward, complete = et.load(folder / "version_3_ward.evertree"), et.load(folder / "version_3_complete.evertree")
     assert ward.keys() == [i for i in range(40) if i != 3]
@@ -173,7 +173,7 @@ def test_files_of_version_3_are_read_and_go_on():
 
 
 def test_files_of_version_4_have_their_window():
-    h = et.load(Path(__file__).parent / "files" / "version_4_window.evertree")
+    h = et.load(Path(__file__).parents[1] / "files" / "version_4_window.evertree")
     assert h.window == et.Window(last=30, max_age=10.0)
     assert (h.keys(), h.expire(time=13.5)) == (list(range(5, 32)), list(range(5, 14)))
     h.validate()

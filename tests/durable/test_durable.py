@@ -25,7 +25,7 @@ from evertree.tree import base
 from helpers import SCHEMES, params_of
 from store_edits import make_edit, same
 
-FILES = Path(__file__).parent / "files"
+FILES = Path(__file__).parents[1] / "files"
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from evertree.errors import DataError, ParameterError
 from evertree.reproduce import mnist
 
-PROJECT = Path(__file__).parents[1]
+PROJECT = Path(__file__).parents[2]
 
 
 def test_the_sample_of_mnist():
