@@ -31,6 +31,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 import zlib
 from collections.abc import Callable, Hashable, Iterator
@@ -49,6 +50,9 @@ Step = tuple[str, dict[str, str]]
 
 #: Sequences of steps by the name of the kind of tree.
 Digests = dict[str, list[list[Step]]]
+
+#: Parts of a step that are words, and no digests.
+SAID = ("error", "unchanged", "crash")
 
 #: How points may lie.
 SHAPES = ("normal", "clusters", "grid", "twins", "tiny", "huge", "constant", "line", "outlier")
@@ -114,7 +118,7 @@ class Kind:
 
 LARGE: dict[str, Any] = {"shapes": ("normal", "clusters"), "starts": ("empty",), "first": 38_000, "batch": 9_000}
 LARGE |= {"n_edits": (8, 10), "n_sequences": 3}
-FEW_HUNDRED: dict[str, Any] = {"starts": ("empty",), "first": 900, "batch": 300, "n_edits": (8, 12), "n_sequences": 6}
+FEW_HUNDRED: dict[str, Any] = {"starts": ("empty",), "first": 900, "batch": 300, "n_edits": (8, 12), "n_sequences": 12}
 
 KINDS = (
     Kind("ward"),
@@ -169,11 +173,11 @@ KINDS = (
     Kind("durable function", "complete", "differing", shapes=("words",), has=("durable",)),
     Kind("durable changes", schemes=MEANS[:1] + PAIRS[4:6] + STORED[:1], has=("durable",)),
     Kind("average threads", "average", n_jobs=2),
-    Kind("average threads, larger", "average", n_jobs=2, **FEW_HUNDRED),
-    Kind("complete threads, larger", "complete", n_jobs=2, **FEW_HUNDRED),
-    Kind("ward, large", **LARGE),
-    Kind("ward threads, large", n_jobs=2, **LARGE),
-    Kind("cosine threads, large", "average", "cosine", n_jobs=2, dtype="float32", **LARGE),
+    Kind("average threads larger", "average", n_jobs=2, **FEW_HUNDRED),
+    Kind("complete threads larger", "complete", n_jobs=2, **FEW_HUNDRED),
+    Kind("ward large", **LARGE),
+    Kind("ward threads large", n_jobs=2, **LARGE),
+    Kind("cosine threads large", "average", "cosine", n_jobs=2, dtype="float32", **LARGE),
 )
 
 
@@ -313,7 +317,7 @@ class Life:
         lives: list[tuple[Callable[[], Edit], float]] = [(self._insert, 5), (self._remove, 2), (self._update, 2.5)]
         lives += [(self._refine, 4), (self._wrong, 1.5), (self._remove_all, 0.3)]
         lives += [(self._reopen, 1.5), (self._checkpoint, 0.5)] if self._is_durable else [(self._replace, 1)]
-        lives += [(self._keep, 2)] if {"last", "age"} & set(kind.has) else []
+        lives += [(self._keep, 4)] if {"last", "age"} & set(kind.has) else []
         lives += [(self._expire, 1)] if "age" in kind.has else []
         lives += [(self._change, 4)] if kind.schemes else []
         self._lives = [life for life, _ in lives]
@@ -342,11 +346,12 @@ class Life:
         except et.EvertreeError as error:
             parts["error"] = type(error).__name__
         else:
-            parts["result"] = digest(_facts(result) if isinstance(result, et.Report) else result)
+            parts["result"] = digest(facts(result) if isinstance(result, et.Report) else result)
         self._parts = parts_of(self.h)
         if "error" in parts:
             parts["unchanged"] = str(self._parts == before)
         state = self._state() if self._rng.random() < 0.1 else {}
+        self.text = f"after {edit.text}"
         return edit.text, parts | self._parts | state
 
     def _state(self) -> dict[str, str]:
@@ -369,7 +374,8 @@ class Life:
         scheme = {"linkage": linkage, "metric": FUNCTIONS.get(metric, metric), "metric_params": params}
         scheme |= {"goal": kind.goal, "search_width": kind.search_width, "seed": int(rng.integers(100))}
         start = kind.starts[rng.integers(len(kind.starts))]
-        count = int(rng.integers(0, 4)) if rng.random() < 0.2 else int(rng.integers(kind.first // 2, kind.first + 1))
+        is_small = kind.n_sequences is None and rng.random() < 0.2
+        count = int(rng.integers(0, 4)) if is_small else int(rng.integers(kind.first // 2, kind.first + 1))
         rows = self.source.draw(count)
         X = between(rows, rows) if metric == "precomputed" else rows
         merges = random_merges(rng, count) if start == "linkage" else None
@@ -499,17 +505,15 @@ class Life:
 
     def _expire(self) -> Edit:
         self._clock += float(self._rng.exponential())
-        time = self._clock
-        return Edit(f"expire {time:.3f}", lambda: self.h.expire(time=time))
+        now = self._clock
+        return Edit(f"expire {now:.3f}", lambda: self.h.expire(time=now))
 
     def _change(self) -> Edit:
         linkage, metric = self.kind.schemes[self._rng.integers(len(self.kind.schemes))]
-        rows = self._live_rows(self._rows)
         given: dict[str, Any] = {"metric_params": self._params(metric)}
-        if len(rows) and metric == "precomputed":
-            given["X"] = between(rows, rows)
-        elif len(rows) and self.h.metric == "precomputed":
-            given["X"] = np.array(rows)
+        if len(self.h) and "precomputed" in (metric, self.h.metric):
+            rows = self._live_rows(self._rows)
+            given["X"] = between(rows, rows) if metric == "precomputed" else rows
         function = FUNCTIONS.get(metric, metric)
         if self.h.linkage == linkage and self._rng.random() < 0.5:
             return Edit(f"set_metric {metric}{_with(given)}", lambda: self.h.set_metric(function, **given))
@@ -521,35 +525,35 @@ class Life:
         h, rng = self.h, self._rng
         live, rows = h.keys(), self.source.draw(3)
         X = self._as_new(rows)
-        time = {"time": self._clock} if "age" in self.kind.has else {}
+        at = {"time": self._clock} if "age" in self.kind.has else {}
         some = live[: int(rng.integers(0, 3))]
         bad = [Edit("remove an unknown key", lambda: h.remove([*some, "nobody"]))]
-        bad += [Edit("insert a key twice", lambda: h.insert(X, keys=["a", "b", "a"], **time))]
-        bad += [Edit("insert with too few keys", lambda: h.insert(X, keys=["a", "b"], **time))]
-        bad += [Edit("insert a weight of zero", lambda: h.insert(X, sample_weight=[1.0, 1.0, 0.0], **time))]
+        bad += [Edit("insert a key twice", lambda: h.insert(X, keys=["a", "b", "a"], **at))]
+        bad += [Edit("insert with too few keys", lambda: h.insert(X, keys=["a", "b"], **at))]
+        bad += [Edit("insert a weight of zero", lambda: h.insert(X, sample_weight=[1.0, 1.0, 0.0], **at))]
         bad += [Edit("update an unknown key", lambda: h.update(["nobody"], X[:1]))]
         bad += [Edit("refine by -1 moves", lambda: h.refine(moves=-1))]
         bad += [Edit("set_linkage of no name", lambda: h.set_linkage("none"))]
         bad += [Edit("set_metric of no name", lambda: h.set_metric("none"))]
-        bad += [Edit("insert a bare word", lambda: h.insert("word", **time))]
+        bad += [Edit("insert a bare word", lambda: h.insert("word", **at))]
         if live:
-            bad += [Edit("insert a live key", lambda: h.insert(X, keys=["a", "b", live[-1]], **time))]
-        if time and h.window is not None and h.window.max_age is not None:
+            bad += [Edit("insert a live key", lambda: h.insert(X, keys=["a", "b", live[-1]], **at))]
+        if at and h.window is not None and h.window.max_age is not None:
             bad += [Edit("insert at an earlier time", lambda: h.insert(X, time=self._clock - 100.0))]
         if isinstance(X, np.ndarray):
-            bad += self._spoilt(X.astype(np.float64), live[:3], time)
+            bad += self._spoilt(X.astype(np.float64), live[:3], at)
         return bad[rng.integers(len(bad))]
 
-    def _spoilt(self, X: NDArray[np.float64], keys: list[Hashable], time: dict[str, float]) -> list[Edit]:
+    def _spoilt(self, X: NDArray[np.float64], keys: list[Hashable], at: dict[str, float]) -> list[Edit]:
         """Points that have to be refused."""
         h, last = self.h, X.copy()
         last[-1, 0] = np.nan
         wider = np.hstack([X, X[:, :1]])
-        bad = [Edit("insert NaN", lambda: h.insert(last, **time))]
-        bad += [Edit("insert infinity", lambda: h.insert(-np.inf * X, **time))]
-        bad += [Edit("insert one dimension", lambda: h.insert(np.append(X[0], np.nan), **time))]
+        bad = [Edit("insert NaN", lambda: h.insert(last, **at))]
+        bad += [Edit("insert infinity", lambda: h.insert(-np.inf * X, **at))]
+        bad += [Edit("insert one dimension", lambda: h.insert(np.append(X[0], np.nan), **at))]
         if len(keys) == len(X):  # where there never was a point, any columns are right
-            bad += [Edit("insert other columns", lambda: h.insert(wider, **time))]
+            bad += [Edit("insert other columns", lambda: h.insert(wider, **at))]
             bad += [Edit("update to other columns", lambda: h.update(keys, wider))]
             bad += [Edit("update to NaN", lambda: h.update(keys, last))]
         return bad
@@ -607,19 +611,18 @@ class Life:
         """What `insert` takes for new points."""
         if self.h.metric != "precomputed":
             return rows
-        return between(rows, [*self._live_rows(self._rows), *rows]).reshape(len(rows), -1)
+        return between(rows, np.vstack([self._live_rows(self._rows), rows]))
 
     def _as_changed(self, keys: list[Hashable], rows: Any) -> Any:
         """What `update` takes for points that change."""
         if self.h.metric != "precomputed":
             return rows
-        now = self._live_rows(self._rows | dict(zip(keys, rows, strict=True)))
-        return between(rows, np.array(now).reshape(-1, self.source.n_columns))
+        return between(rows, self._live_rows(self._rows | dict(zip(keys, rows, strict=True))))
 
-    def _live_rows(self, rows: dict[Hashable, Any]) -> list[Any]:
-        """What was drawn for each live point."""
+    def _live_rows(self, rows: dict[Hashable, Any]) -> NDArray[Any]:
+        """What was drawn for each live point, where that is vectors."""
         keys = self.h.keys()
-        return [rows[key] for key in keys]
+        return np.array([rows[key] for key in keys]).reshape(-1, self.source.n_columns)
 
 
 def _size(rows: Any) -> str:
@@ -631,8 +634,8 @@ def _with(given: dict[str, Any]) -> str:
     return f" with {', '.join(names)}" if names else ""
 
 
-def _facts(report: et.Report) -> tuple[Any, ...]:
-    """What of a report does not depend on the clock."""
+def facts(report: et.Report) -> tuple[Any, ...]:
+    """What of a report is of the tree, and not of the time."""
     counts = report.moves, report.grafts, report.checks, report.searches
     return *counts, report.stopped_by, report.stable, report.homogeneous
 
@@ -669,20 +672,26 @@ def parts_of(h: et.Hierarchy) -> dict[str, str]:
 
 
 def parts_of_file(path: Path) -> dict[str, str]:
-    """A digest of each array and of each entry of the header of a saved tree, but for what is of the file alone."""
+    """A digest of each array and of each entry of the header of a saved tree, but for what is of the file alone.
+
+    Of points, and of dissimilarities, only the rows of live ones: in the others there may be anything.
+    """
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
     header = json.loads(arrays.pop("header").tobytes())
     del arrays["header_sha256"], header["version"], header["sha256"]
-    if header["metric"] in (None, "precomputed") and "x" in arrays:
-        arrays["x"] = _among_live(arrays["x"], arrays["leaves"])
+    rows = np.sort(arrays["leaves"] >> 1).astype(np.int64)
+    if "points" in arrays:
+        arrays["points"] = arrays["points"][rows]
+    if "x" in arrays:
+        is_triangle = header["metric"] in (None, "precomputed")
+        arrays["x"] = _of_triangle(arrays["x"], rows) if is_triangle else arrays["x"][rows]
     parts = {f"file {name}": digest(array) for name, array in arrays.items()}
     return parts | {f"file header {name}": digest(value) for name, value in header.items()}
 
 
-def _among_live(x: NDArray[Any], leaves: NDArray[np.int32]) -> NDArray[Any]:
-    """The dissimilarities of live points in a triangle, row after row: where a row is free, there may be anything."""
-    rows = np.sort(leaves >> 1).astype(np.int64)
+def _of_triangle(x: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+    """The dissimilarities among some rows of a triangle without its diagonal, which lies in `x` row after row."""
     i, j = np.tril_indices(rows.size, -1)
     return x[0, rows[i] * (rows[i] - 1) // 2 + rows[j]]
 
@@ -703,8 +712,11 @@ def lived(kind: Kind, seed: int, number: int, folder: Path) -> list[Step]:
 def write_digests(kind: Kind, n_sequences: int, seed: int, path: Path) -> None:
     """Make all sequences of a kind in this process.
 
-    SciPy makes batch trees where fastcluster is not installed: both sides shall have it from there.
+    The clock stands still: a refinement looks at it to see how much to do at a time, and a durable tree, whether a
+    snapshot pays. No tree depends on that, but the count of checks does, as one that pauses counts twice. And batch
+    trees are SciPy's, also where fastcluster is installed, which may order ties otherwise.
     """
+    time.perf_counter = lambda: 0.0
     sys.modules["fastcluster"] = None  # type: ignore[assignment]
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
@@ -772,19 +784,29 @@ class Kept:
 
 
 def difference(mine: list[list[Step]], theirs: list[list[Step]]) -> str | None:
-    """The first difference in words; also what no version may do is one. None if there is none."""
+    """The first difference in words, or the first thing that no version may do; None if there is none."""
     for number, (a, b) in enumerate(zip(mine, theirs, strict=False)):
-        for step, ((edit, parts), (other_edit, other_parts)) in enumerate(zip(a, b, strict=False)):
-            names = [name for name in parts | other_parts if parts.get(name) != other_parts.get(name)]
-            names += ["the edit itself"] if edit != other_edit else []
-            wrong = [f"{n}: {p[n]}" for p in (parts, other_parts) for n in ("error", "crash") if n in p and n in names]
-            wrong += [f"crash: {parts['crash']}"] if "crash" in parts and not names else []
-            wrong += ["it was refused, and changed something"] if "False" in (parts.get("unchanged"),) else []
-            if names or wrong:
-                what = f"differ in {', '.join(names)}" if names else "do what must not be"
-                return f"sequence {number}, step {step} ({edit}): {'; '.join([what, *wrong])}"
+        for step, (here, there) in enumerate(zip(a, b, strict=False)):
+            found = difference_of_step(here, there)
+            if found is not None:
+                return f"sequence {number}, step {step}, {here[0]!r}: {found}"
         if len(a) != len(b):
-            return f"sequence {number}: {len(a)} steps, and {len(b)} on the other side"
+            return f"sequence {number} has {len(a)} steps here, and {len(b)} there"
+    return None
+
+
+def difference_of_step(here: Step, there: Step) -> str | None:
+    (edit, parts), (other_edit, other_parts) = here, there
+    if edit != other_edit:
+        return f"there it is {other_edit!r}"
+    names = [name for name in parts | other_parts if parts.get(name) != other_parts.get(name)]
+    if names:
+        said = [f"{name} {parts.get(name)} here, {other_parts.get(name)} there" for name in names if name in SAID]
+        return "; ".join([f"not the same {', '.join(names)}", *said])
+    if "crash" in parts:
+        return f"ended by {parts['crash']}"
+    if parts.get("unchanged") == "False":
+        return f"refused by {parts['error']}, and yet the tree is another"
     return None
 
 
@@ -834,7 +856,7 @@ def _other_versions(mine: dict[str, Any], theirs: dict[str, Any]) -> str:
 
 def chosen_kinds(names: str | None) -> list[Kind]:
     known = {kind.name: kind for kind in KINDS}
-    wanted = list(known) if names is None else [names] if names in known else names.split(",")
+    wanted = list(known) if names is None else names.split(",")
     unknown = [name for name in wanted if name not in known]
     if unknown:
         raise SystemExit(f"no kind {unknown[0]!r}; there are {', '.join(known)}")

@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 
 import naive
-from evertree import agglomerate, kernels
-from evertree.hierarchy import workings
+from evertree import agglomerate, edits, kernels
 from evertree.input.points import receive
 from evertree.kernels.shared.check import MANY_COLUMNS
 from evertree.locking import Uninterrupted
-from evertree.tree import MeanLiveTree
-from evertree.tree.parallel import insert as parallel_insert
+from evertree.tree import MeanLiveTree, statistics
 from helpers import (
     ONE_OF_EACH,
     SCHEMES,
@@ -382,7 +380,7 @@ def press_ctrl_c_while_inserting(monkeypatch, part):
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(MeanLiveTree, "insert", interrupted)
-    monkeypatch.setattr(parallel_insert, "_PART", part)
+    monkeypatch.setattr(statistics, "PART", part)
 
 
 @pytest.mark.parametrize("n_before", [0, 20])
@@ -392,7 +390,7 @@ def test_ctrl_c_during_a_large_insertion_undoes_all_of_it(rng, monkeypatch, n_be
     before = fingerprint(h)
     with monkeypatch.context() as patched:
         press_ctrl_c_while_inserting(patched, part=7)
-        patched.setattr(workings, "UNDOABLE", 30)
+        patched.setattr(edits, "UNDOABLE", 30)
         with pytest.raises(KeyboardInterrupt):
             h.insert(rng.normal(size=(30, 2)))
     assert fingerprint(h) == before
@@ -416,7 +414,7 @@ def test_ctrl_c_during_a_small_insertion_comes_after_it(rng, monkeypatch):
 def test_a_handler_that_does_not_raise_undoes_nothing(rng, monkeypatch):
     h = Hierarchy()
     press_ctrl_c_while_inserting(monkeypatch, part=7)
-    monkeypatch.setattr(workings, "UNDOABLE", 30)
+    monkeypatch.setattr(edits, "UNDOABLE", 30)
     calls = []
     before = signal.signal(signal.SIGINT, lambda *_: calls.append(1))
     try:

@@ -14,14 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evertree as et
-from evertree import windows
+from evertree import edits, windows
 from evertree.errors import DuplicateKeyError, ParameterError, TimeError
-from evertree.hierarchy import workings
 from evertree.input.keys import KeyTable
 from evertree.kernels.columns import STAMP
 from evertree.tree import MeanLiveTree
 from evertree.windows import RESOLUTION, MovingWindow
-from helpers import ONE_OF_EACH
+from helpers import ONE_OF_EACH, crash
 
 slow = pytest.mark.slow
 
@@ -156,7 +155,7 @@ def test_durable_windows_are_those_of_the_definition(tmp_path, seed):
         assert (reader.keys(), reader.window) == (h.keys(), h.window)
         if rng.integers(2):
             h.checkpoint()
-        h._closing()  # as a crash does: without a snapshot
+        crash(h)  # as a crash does: without a snapshot
         return et.open(path)
 
     stream = Stream(et.open(path), seed, reopen)
@@ -183,7 +182,7 @@ def test_marks_know_when_points_came(age, seed, offset):
         ages = time - np.array(times)
         assert np.all(ages[:n_gone] > age)
         assert n_gone >= np.count_nonzero(ages > age * (1 + RESOLUTION) + rounding)
-        moving.settle(moment)
+        moving.move_to(moment)
         assert moving.too_old(moment) == 0
         if rng.integers(20) == 0:
             moving = moving.copy()
@@ -194,7 +193,7 @@ def test_there_are_few_marks():
     for k in range(200_000):
         moment = moving.moment(k * 0.01)
         moving.admit(k + 1, moment)
-        moving.settle(moment)
+        moving.move_to(moment)
         assert moving.n_marks <= 1 / RESOLUTION + 2
 
 
@@ -258,7 +257,7 @@ def test_ctrl_c_leaves_the_window_as_it_was(rng, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(MeanLiveTree, "insert", interrupted)
-        patched.setattr(workings, "UNDOABLE", 20)
+        patched.setattr(edits, "UNDOABLE", 20)
         with pytest.raises(KeyboardInterrupt):
             h.insert(rng.normal(size=(40, 2)), time=20)
     assert (h.keys(), h.state.window.state()) == before

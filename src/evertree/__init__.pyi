@@ -1,11 +1,14 @@
 from . import distributed, errors, plotting, quality
+from .anomalies import Anomaly
 from .batch import agglomerate
+from .checks import Instability
 from .durable import DurableHierarchy, open  # noqa: A004
 from .errors import EvertreeError
-from .hierarchy import Anomaly, Hierarchy, Instability, Location, load
+from .hierarchy import Hierarchy, load
 from .integrations.river import RiverAnomalies, RiverClustering
 from .integrations.sklearn import AnytimeClustering
 from .kernels.columns import NULL
+from .locate import Location
 from .partition import Partition
 from .sql import Follower, Tick, follow
 from .tree.refine import Report

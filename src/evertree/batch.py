@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree import kernels
+from evertree import constructors, kernels
 from evertree.hierarchy import Hierarchy
 from evertree.tree import Incoming, LiveTree
 
@@ -49,7 +49,8 @@ def agglomerate(
     True
     """
     h = Hierarchy(linkage, metric, **options)
-    return h._grown(X, keys, sample_weight, _batch_linkage)
+    constructors.from_points(h.state, X, keys, sample_weight, _batch_linkage)
+    return h
 
 
 def _batch_linkage(live: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> NDArray[np.float64]:

@@ -1,13 +1,16 @@
-"""Ctrl-C and other threads may come at any moment: an edit happens wholly or not at all, and what is read is whole."""
+"""Ctrl-C and other threads may come at any moment: an edit is made whole or not at all, and readers see whole trees."""
 
 from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from signal import SIGINT, default_int_handler, raise_signal
 from types import FrameType
 from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from evertree.errors import ParameterError
 
 try:  # the functions behind those of `signal`, which look for an enum that a handler might be, at 3 µs a call
     from _signal import getsignal, signal  # type: ignore[import-not-found]
@@ -20,8 +23,78 @@ _R = TypeVar("_R")
 _S = TypeVar("_S", bound=Any)
 
 
+class ReadWriteLock:
+    """Lets threads share a hierarchy: edits wait for each other, and readers are let in between the steps of one.
+
+    `edits` is held by a verb from its beginning to its end, `access` while the tree is changed or read. A refinement
+    takes `access` for each of its steps. So that it does not always come first, readers wait for `access` in a queue,
+    and whoever changes the tree passes the queue before each step. Locks are taken by ``with`` alone, so that Ctrl-C
+    never leaves one behind.
+    """
+
+    def __init__(self) -> None:
+        self.edits = threading.RLock()
+        self.access = threading.RLock()
+        self.queue = threading.Lock()
+        self.has_access: Callable[[], bool] = self.access._is_owned  # type: ignore[attr-defined]
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A block that reads the tree while nothing changes."""
+        if self.has_access():
+            yield
+        else:
+            with self.queue, self.access:
+                yield
+
+    def let_readers_in(self) -> None:
+        """Let a reader that waits come first."""
+        if not self.has_access():
+            with self.queue:
+                pass
+
+
+def editing(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
+    """Make a method one that changes a hierarchy: one at a time, and between readers.
+
+    It is refused to whoever is reading the hierarchy, such as a metric, and to a progress callback while several
+    threads refine it.
+    """
+
+    @functools.wraps(verb)
+    def edit(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        lock = self.state.lock
+        if lock.has_access():
+            raise ParameterError("a metric must not edit the hierarchy that it is called for; it may read it")
+        with lock.edits:
+            if self.state.live.has_threads:
+                raise ParameterError(
+                    "a progress callback of a refinement by several threads may read and copy the hierarchy, but not "
+                    "edit it: do that when refine() has returned, or create the hierarchy with n_jobs=None"
+                )
+            with lock.queue:  # readers that wait come first
+                pass
+            return verb(self, *args, **kwargs)
+
+    return edit
+
+
+def reading(question: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
+    """Make a method one that reads a hierarchy while nothing changes."""
+
+    @functools.wraps(question)
+    def read(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        lock = self.state.lock
+        if lock.has_access():
+            return question(self, *args, **kwargs)
+        with lock.queue, lock.access:
+            return question(self, *args, **kwargs)
+
+    return read
+
+
 def one_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
-    """Let the verbs of one object, which has a lock, wait for each other where threads share it."""
+    """Let the methods of an object that has a `_lock` wait for each other where threads share it."""
 
     @functools.wraps(verb)
     def waiting(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -31,63 +104,10 @@ def one_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatena
     return waiting
 
 
-def one_edit_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
-    """The same, for verbs that change a hierarchy: they take turns with those who read it.
-
-    They are refused to whoever is reading it, such as a metric, and to a callback while several threads refine it.
-    """
-
-    @functools.wraps(verb)
-    def waiting(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        self._refuse_while_read()
-        with self.state.lock:
-            self._refuse_while_threads_refine()
-            self.state.turns.let_in()
-            return verb(self, *args, **kwargs)
-
-    return waiting
-
-
-def of_one_moment(question: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
-    """Let a question about an object that has `Turns` be answered while nothing changes."""
-
-    @functools.wraps(question)
-    def asking(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        turns = self.state.turns
-        if turns.is_mine:
-            return question(self, *args, **kwargs)
-        with turns.gate, turns.door:
-            return question(self, *args, **kwargs)
-
-    return asking
-
-
-class Turns:
-    """Lets others look at what one changes: each look is of one moment, and nobody waits for ever.
-
-    Whoever looks, and whoever changes something, is alone behind the door. Who wants to look waits for it in the gate,
-    and who changes something again and again has to pass the gate each time: so he does not always come first. Locks
-    are taken by ``with`` alone, so that Ctrl-C never leaves one behind.
-    """
-
-    def __init__(self) -> None:
-        self.gate = threading.Lock()
-        self.door = threading.RLock()
-
-    @property
-    def is_mine(self) -> bool:
-        """Whether this thread is behind the door."""
-        return self.door._is_owned()  # type: ignore[attr-defined]
-
-    def let_in(self) -> None:
-        """Let someone who waits look first."""
-        if not self.is_mine:
-            with self.gate:
-                pass
-
-
 class Uninterrupted:
     """A block in which Ctrl-C is noted, and delivered when the block has ended; within another, when that has."""
+
+    __slots__ = ("_before", "_has_come", "_holds")
 
     def __init__(self) -> None:
         self._has_come = False

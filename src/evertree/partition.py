@@ -151,13 +151,13 @@ class Partition:
         first = as_whole_number("next_id", 0 if next_id is None else next_id)
         if next_id is not None and first < least:
             raise ParameterError(f"next_id must be at least {least}, above all ids in clusters; it is {next_id!r}")
-        return cls._named(PointKeys(names), labels, follow, first)
+        return cls.of_points(PointKeys(names), labels, follow, first)
 
     @classmethod
-    def _named(
+    def of_points(
         cls, points: PointKeys, clusters: NDArray[np.int64], follow: Partition | None, next_id: int = 0
     ) -> Partition:
-        """A partition of checked clusters, whose array it keeps where they are the ids."""
+        """A partition of checked clusters, whose array it keeps where they are the ids; for `Hierarchy.partition`."""
         if follow is None:
             labels, next_id = clusters, max(next_id, int(clusters.max(initial=NOISE)) + 1)
         else:

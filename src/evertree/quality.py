@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evertree.errors import DimensionError, EmptyHierarchyError
 from evertree.hierarchy import Hierarchy
-from evertree.locking import of_one_moment
+from evertree.locking import reading
 from evertree.tree import LiveTree, views
 
 __all__ = ["cophenetic_correlation", "dendrogram_purity", "total_linkage", "tree_value"]
@@ -133,7 +133,7 @@ def total_linkage(h: Hierarchy) -> float:
     return _measured(h, lambda live, _: float(live.scheme.zeta(live.linkage_values(live.nodes()).sum())))
 
 
-@of_one_moment
+@reading
 def _measured(h: Hierarchy, measure: Callable[[LiveTree, NDArray[np.int32]], _R]) -> _R:
     """What a function finds of the tree of a hierarchy and its leaves in the order of the keys."""
     if len(h) == 0:

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.errors import EmptyHierarchyError, ParameterError
+from evertree.input.arrays import as_keys
 from evertree.input.keys import KeyTable
-from evertree.locking import Turns
+from evertree.locking import ReadWriteLock
 from evertree.tree import LiveTree
 from evertree.windows import MovingWindow
+
+if TYPE_CHECKING:
+    from evertree.edits import Edit
+    from evertree.tree.refine import Report
+
+
+class Journal(Protocol):
+    """Where edits are written before they are made: what `edits` asks of a durable hierarchy."""
+
+    def recording(self, edit: Edit) -> AbstractContextManager[object]:
+        """The block in which an edit is made. It is written first, and taken back if the block raises."""
+
+    def refining(self, until: str, run: Callable[[Callable[[Report], object]], Report], is_timed: bool) -> Report:
+        """Run a refinement, which calls back with a report now and then, and record how far it is."""
+
+    def replacing(self) -> AbstractContextManager[object]:
+        """The block in which the whole tree is replaced. At its end it is written as it is then."""
 
 
 @dataclass(eq=False)
 class State:
-    """The tree, its keys and its window, and the locks that edits and readers take.
+    """The tree, its keys and its window, and the lock that edits and readers take.
+
+    This is the low level of a hierarchy, for code that makes, saves or checks whole trees, and for those who want to
+    see the arrays. `docs/data-model.md` explains them; they may change with any release. Change them by edits alone.
 
     Attributes
     ----------
     live : LiveTree
-        The tree, by node.
+        The tree, by node: ``live.tree`` has its columns.
     keys : KeyTable
         Which key has which leaf.
     window : MovingWindow or None
@@ -27,6 +54,10 @@ class State:
         Of random choices.
     n_edits : int
         Edits made so far, to notice one that a callback makes.
+    journal : Journal or None
+        Where edits are written before they are made; None in memory.
+    lineage : object
+        What the partitions of this hierarchy have in common, and those of no other, not even of a copy.
     """
 
     live: LiveTree
@@ -34,5 +65,38 @@ class State:
     window: MovingWindow | None
     seed: int
     n_edits: int = 0
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    turns: Turns = field(default_factory=Turns)
+    journal: Journal | None = None
+    lock: ReadWriteLock = field(default_factory=ReadWriteLock)
+    lineage: object = field(default_factory=object)
+
+    def copy(self) -> State:
+        """A state that shares nothing with this one, in memory."""
+        if self.live.has_threads:
+            self.live.recount()
+        window = None if self.window is None else self.window.copy()
+        return State(self.live.copy(), self.keys.copy(), window, self.seed)
+
+    def replace(self, other: State) -> None:
+        """Take over the tree, the keys and the window of another state, which is not used any more."""
+        with self.lock.access:
+            self.live, self.keys, self.window = other.live, other.keys, other.window
+            self.lineage = object()
+
+    def leaves(self, keys: Any = None) -> NDArray[np.int32]:
+        """The leaves of some keys, as users give them; of all, oldest first, by default."""
+        return self.keys.leaves() if keys is None else self.keys.leaves_of(as_keys(keys))
+
+    def require_points(self, what: str) -> None:
+        """Refuse an empty hierarchy."""
+        if len(self.keys) == 0:
+            raise EmptyHierarchyError(
+                f"{what} needs at least one point, and the hierarchy is empty: insert points first"
+            )
+
+    def refuse_edits_since(self, n_edits: int) -> None:
+        """Refuse what was checked while a callback made an edit."""
+        if self.n_edits != n_edits:
+            raise ParameterError(
+                "the hierarchy was changed by its own metric or progress callback while points were compared: they may "
+                "read it, but not edit it"
+            )

@@ -126,7 +126,7 @@ class MovingWindow:
                 birth = following
         return birth
 
-    def settle(self, moment: Moment | None) -> None:
+    def move_to(self, moment: Moment | None) -> None:
         """It is this moment, and points that are too old are gone: forget when they came. O(1), amortised.
 
         Where no point has come yet and no time was given, it stays open by whose clock times are.

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 import evertree as et
-from evertree.durable import durable_hierarchy, records
+from evertree.durable import records
 from evertree.errors import CorruptFileError, EvertreeError, StoreError
 from evertree.io import archive, snapshot
+from helpers import crash
 from store_edits import make_edit, same
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -115,17 +116,17 @@ def test_files_that_cannot_grow(tmp_path, limit):
 
 
 def test_a_full_database(rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(durable_hierarchy, "_SOONEST", np.inf)  # a snapshot would fit where an earlier one is
+    monkeypatch.setattr(journal, "_SOONEST", np.inf)  # a snapshot would fit where an earlier one is
     with et.open(tmp_path / "tree.db") as h:
         h.insert(rng.normal(size=(10, 3)))
         before = h.copy()
-        pages = h._database._connection.execute("PRAGMA page_count").fetchone()[0]
-        h._database._connection.execute(f"PRAGMA max_page_count = {pages}")
+        pages = h.state.journal.file._connection.execute("PRAGMA page_count").fetchone()[0]
+        h.state.journal.file._connection.execute(f"PRAGMA max_page_count = {pages}")
         for edit in (lambda: h.insert(rng.normal(size=(5000, 3))), h.checkpoint, lambda: h.set_linkage("average")):
             with pytest.raises(StoreError, match=r"full.*free some space; the hierarchy is as it was"):
                 edit()
             assert same(h, before)
-        h._database._connection.execute("PRAGMA max_page_count = 1000000")
+        h.state.journal.file._connection.execute("PRAGMA max_page_count = 1000000")
         h.remove([3])
     assert len(et.open(tmp_path / "tree.db", read_only=True)) == 9
 
@@ -133,8 +134,8 @@ def test_a_full_database(rng, tmp_path, monkeypatch):
 @pytest.fixture
 def sound(tmp_path, monkeypatch):
     """A file with a snapshot and edits after it, and what it holds."""
-    monkeypatch.setattr(durable_hierarchy, "_SOONEST", np.inf)
-    monkeypatch.setattr(durable_hierarchy, "_SOONEST_CLOSING", np.inf)
+    monkeypatch.setattr(journal, "_SOONEST", np.inf)
+    monkeypatch.setattr(journal, "_SOONEST_CLOSING", np.inf)
     path = tmp_path / "tree.db"
     h = et.open(path)
     for number in range(30):
@@ -142,7 +143,7 @@ def sound(tmp_path, monkeypatch):
         if number == 15:
             h.checkpoint()
     expected = h.copy()
-    h._closing()  # without a last snapshot
+    crash(h)  # without a last snapshot
     return path, expected
 
 
@@ -282,8 +283,8 @@ def test_forged_headers_are_refused(tmp_path, rng, change):
 def test_forged_edits_are_refused(tmp_path, rng, kind, header, arrays):
     h = et.open(tmp_path / "tree.db")
     h.insert(rng.normal(size=(30, 3)))
-    h._database.append(kind, records.pack(header, arrays))
-    h._closing()
+    h.state.journal.file.append(kind, records.as_record(header, arrays))
+    crash(h)
     with pytest.raises(CorruptFileError, match="cannot be made again"):
         et.open(tmp_path / "tree.db")
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import evertree as et
-from evertree.durable import durable_hierarchy, sqlite_file
+from evertree.durable import sqlite_file
+from evertree.edits import Remove
 from evertree.errors import (
     ClosedError,
     FileFormatError,
@@ -21,7 +22,6 @@ from evertree.errors import (
     ParameterError,
     StoreError,
 )
-from evertree.tree import base
 from helpers import SCHEMES, params_of
 from store_edits import make_edit, same
 
@@ -148,7 +148,7 @@ def test_a_change_of_linkage_that_cannot_be_written_does_not_happen(rng, path, m
             raise StoreError("the disk is full")
 
         with monkeypatch.context() as patch:
-            patch.setattr(sqlite_file.Database, "write_snapshot", full)
+            patch.setattr(sqlite_file.SQLiteFile, "write_snapshot", full)
             with pytest.raises(StoreError, match="full"):
                 h.set_linkage("average")
         assert same(h, before)
@@ -158,8 +158,8 @@ def test_a_change_of_linkage_that_cannot_be_written_does_not_happen(rng, path, m
 
 
 def test_snapshots_come_by_themselves(rng, path, monkeypatch):
-    monkeypatch.setattr(durable_hierarchy, "_SOONEST", 0.0)
-    monkeypatch.setattr(durable_hierarchy, "_WORTH", 0.0)
+    monkeypatch.setattr(journal, "_SOONEST", 0.0)
+    monkeypatch.setattr(journal, "_WORTH", 0.0)
     h = et.open(path)
     for _ in range(5):
         h.insert(rng.normal(size=(3, 2)))
@@ -169,15 +169,15 @@ def test_snapshots_come_by_themselves(rng, path, monkeypatch):
 
 
 def test_a_snapshot_that_fails_is_a_warning(rng, path, monkeypatch):
-    monkeypatch.setattr(durable_hierarchy, "_SOONEST", 0.0)
-    monkeypatch.setattr(durable_hierarchy, "_WORTH", 0.0)
+    monkeypatch.setattr(journal, "_SOONEST", 0.0)
+    monkeypatch.setattr(journal, "_WORTH", 0.0)
     h = et.open(path)
 
     def full(*_):
         raise StoreError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite_file.Database, "write_snapshot", full)
+        patch.setattr(sqlite_file.SQLiteFile, "write_snapshot", full)
         with pytest.warns(UserWarning, match="all edits are safe: the disk is full"):
             h.insert(rng.normal(size=(3, 2)))
     assert same(et.open(path, read_only=True), h)
@@ -185,7 +185,7 @@ def test_a_snapshot_that_fails_is_a_warning(rng, path, monkeypatch):
 
 
 def test_refinement_is_kept_from_time_to_time(rng, path, monkeypatch):
-    monkeypatch.setattr(durable_hierarchy, "_PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr(journal, "_PROGRESS_EVERY", 0.0)
     x = rng.normal(size=(400, 3))
     h = et.open(path, start=et.Hierarchy.random(x, seed=1))
     seen = []
@@ -243,9 +243,9 @@ def test_refinement_that_changes_nothing_writes_nothing(rng, path):
     with et.open(path) as h:
         h.insert(rng.normal(size=(30, 2)))
         h.refine()
-        before = h._seq
+        before = h.state.journal.seq
         h.refine()
-        assert h._seq == before
+        assert h.state.journal.seq == before
 
 
 def test_after_closing_it_can_be_read_but_not_edited(path):
@@ -270,8 +270,8 @@ def test_it_is_made_by_open_alone():
 
 @pytest.mark.slow
 def test_ctrl_c_in_a_large_batch_takes_it_back(rng, path, monkeypatch):
-    monkeypatch.setattr("evertree.hierarchy.workings.UNDOABLE", 100)
-    monkeypatch.setattr("evertree.tree.parallel.insert._PART", 50)
+    monkeypatch.setattr("evertree.edits.UNDOABLE", 100)
+    monkeypatch.setattr("evertree.tree.statistics.PART", 50)
     h = et.open(path)
     h.insert(rng.normal(size=(50, 2)))
     before = h.copy()
@@ -283,7 +283,7 @@ def test_ctrl_c_in_a_large_batch_takes_it_back(rng, path, monkeypatch):
         signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(base, "insert", interrupted)
+        patch.setattr(live, "insert", interrupted)
         with pytest.raises(KeyboardInterrupt):
             h.insert(rng.normal(size=(400, 2)))
     assert same(h, before)
@@ -303,11 +303,11 @@ def test_records_of_any_size(rng, path, monkeypatch):
             tree.remove(list(range(150)))
         reader = et.open(path, read_only=True)
         assert same(reader, expected)
-        before = h._seq
-        with h._recorded("remove", list(range(150, 180)) * 20) as edit:
-            assert h._seq > before + 1
-            edit.undo()
-        assert h._seq == before
+        before = h.state.journal.seq
+        with pytest.raises(KeyboardInterrupt), h.state.journal.recording(Remove(list(range(150, 180)) * 20)):
+            assert h.state.journal.seq > before + 1
+            raise KeyboardInterrupt
+        assert h.state.journal.seq == before
         assert not reader.refresh()
     with et.open(path) as h:
         assert same(h, expected)
@@ -372,17 +372,17 @@ def test_a_metric_may_not_edit(rng, path):
 
 
 def test_ctrl_c_while_progress_is_written(rng, path, monkeypatch):
-    monkeypatch.setattr(durable_hierarchy, "_PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr(journal, "_PROGRESS_EVERY", 0.0)
     monkeypatch.setattr("evertree.tree.refine._PROGRESS_EVERY", 0.0)
     h = et.open(path, start=et.Hierarchy.random(rng.normal(size=(400, 3)), seed=1))
-    append = sqlite_file.Database.append
+    append = sqlite_file.SQLiteFile.append
 
     def interrupted(self, kind, payload):
         append(self, kind, payload)
-        monkeypatch.setattr(sqlite_file.Database, "append", append)
+        monkeypatch.setattr(sqlite_file.SQLiteFile, "append", append)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(sqlite_file.Database, "append", interrupted)
+    monkeypatch.setattr(sqlite_file.SQLiteFile, "append", interrupted)
     with pytest.raises(KeyboardInterrupt):
         h.refine()
     assert h.n_moves == et.open(path, read_only=True).n_moves > 0

@@ -9,10 +9,11 @@ import sqlite3
 import pytest
 
 import evertree as et
-from evertree.durable import durable_hierarchy, records
-from evertree.durable.sqlite_file import Database, store_version
+from evertree.durable import records
+from evertree.durable.sqlite_file import SQLiteFile, store_version
 from evertree.errors import CorruptFileError, ReadOnlyError, StoreError, TimeError
 from evertree.windows import Moment
+from helpers import crash
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_what_expires_is_an_edit(tmp_path):
     h.insert([[0.0]], time=1)
     h.insert([[1.0]], time=5)
     assert h.expire(time=12) == [0]
-    h._closing()  # as a crash does
+    crash(h)  # as a crash does
     with et.open(tmp_path / "tree.db") as again:
         assert again.keys() == [1]
         assert again.state.window.state() == h.state.window.state()
@@ -96,13 +97,13 @@ def test_a_store_that_fails_leaves_the_window_as_it_was(tmp_path, monkeypatch):
             raise StoreError("the disk is full")
 
         with monkeypatch.context() as patched:
-            patched.setattr(Database, "append", full)
+            patched.setattr(SQLiteFile, "append", full)
             for edit in (lambda: h.keep(last=1), lambda: h.expire(time=20), lambda: h.insert([[2.0]], time=20)):
                 with pytest.raises(StoreError, match="full"):
                     edit()
                 assert (h.keys(), h.state.window.state()) == before
         assert h.insert([[2.0]], time=2) == [2]
-        seq = h._seq
+        seq = h.state.journal.seq
     assert len(et.open(tmp_path / "tree.db", read_only=True)) == seq == 3
 
 
@@ -130,13 +131,13 @@ def test_damaged_moments_are_refused(tmp_path):
 
 
 def test_the_file_of_an_endless_stream_stays_small(tmp_path, monkeypatch, rng):
-    monkeypatch.setattr(durable_hierarchy, "_WORTH", 0.0)
-    monkeypatch.setattr(durable_hierarchy, "_SOONEST", 0.0)
+    monkeypatch.setattr(journal, "_WORTH", 0.0)
+    monkeypatch.setattr(journal, "_SOONEST", 0.0)
     n_pages = []
     with et.open(tmp_path / "tree.db") as h:
         h.keep(last=50, max_age=40, time=0)
         for k in range(150):
             h.insert(rng.normal(size=(2, 3)), time=k)
             n_pages.append(h._database._pragma("page_count"))
-        assert not list(h._database.read_journal(h._seq))
+        assert not list(h._database.read_journal(h.state.journal.seq))
     assert max(n_pages[50:]) <= 1.2 * n_pages[50]

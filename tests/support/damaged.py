@@ -137,7 +137,7 @@ def original(name: str) -> Original:
                 durable.remove(durable.keys()[4:5])
                 if name not in ("precomputed", "window"):
                     durable.insert(_texts(3) if name == "objects" else 1 + _points(3, 9, durable.points().dtype))
-            durable._debt = 0.0  # no snapshot when it is closed
+            durable.state.journal._debt = 0.0  # no snapshot when it is closed
         stored = place.read_bytes()
         fill(h)
         if len(durable) > 5:

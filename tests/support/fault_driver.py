@@ -12,7 +12,6 @@ import sys
 import warnings
 
 import evertree as et
-from evertree.durable import durable_hierarchy
 from store_edits import make_edit, same
 
 KINDS = {"input/output error": 1, "no space": 2, "short write": 3}

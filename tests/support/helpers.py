@@ -221,3 +221,8 @@ def press_ctrl_c(action: Callable[[], object], n_calls: int) -> None:
         pass
     finally:
         sys.setprofile(None)
+
+
+def crash(h: evertree.DurableHierarchy) -> None:
+    """Give up the file of a durable hierarchy as a killed process does, without a last snapshot."""
+    h._release()

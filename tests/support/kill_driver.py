@@ -13,7 +13,6 @@ import sys
 import time
 
 import evertree as et
-from evertree.durable import durable_hierarchy
 from store_edits import make_edit, same
 
 durable_hierarchy._SOONEST = 0.004  # many snapshots, so that many kills hit one

@@ -152,9 +152,9 @@ MUTANTS = [
     ),
     Mutant(
         "a window has one point too many",
-        "hierarchy/workings.py",
-        "n_outside = 0 if last is None else max(len(self) - last, 0)",
-        "n_outside = 0 if last is None else max(len(self) - last - 1, 0)",
+        "edits.py",
+        "n_outside = 0 if last is None else max(len(state.keys) - last, 0)",
+        "n_outside = 0 if last is None else max(len(state.keys) - last - 1, 0)",
         "tests/test_windows.py::test_the_points_are_those_of_the_definition[ward-euclidean-0]",
     ),
     Mutant(

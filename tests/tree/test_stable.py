@@ -288,7 +288,7 @@ def test_nodes_are_numbered_anew_and_nobody_sees_it(rng, monkeypatch, keys):
     plain = Hierarchy("average", "cosine")
     plain.insert(x, keys=keys)
     monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 50)
-    monkeypatch.setattr("evertree.tree.parallel.insert._PART", 64)
+    monkeypatch.setattr("evertree.tree.statistics.PART", 64)
     h = Hierarchy("average", "cosine")
     h.insert(x, keys=keys)
     h.validate()
@@ -313,7 +313,7 @@ def test_nodes_of_a_small_tree_are_numbered_anew(rng, monkeypatch, named):
     plain = Hierarchy("average", "cosine")
     plain.insert(x, keys=keys)
     monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 8)
-    monkeypatch.setattr("evertree.tree.parallel.insert._PART", 8)
+    monkeypatch.setattr("evertree.tree.statistics.PART", 8)
     h = Hierarchy("average", "cosine")
     h.insert(x, keys=keys)
     assert h.state.live.work.state[ORDERED_AT] > 0

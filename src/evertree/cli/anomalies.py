@@ -10,13 +10,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from evertree.anomalies import Anomaly
 from evertree.cli import options, writing
 from evertree.cli.examples import examples
 from evertree.cli.opening import open_to_read, require_points
 from evertree.cli.output import DASH, Voice, check_targets, counted
 from evertree.cli.tables import Source, naming_columns, read_points
 from evertree.errors import ParameterError
-from evertree.hierarchy import Anomaly, Hierarchy
+from evertree.hierarchy import Hierarchy
 
 #: How many points are told of, where the user does not say.
 _USUAL = 10

@@ -14,7 +14,7 @@ from evertree.kernels.columns import NULL, ROOT, TO_FIND
 from evertree.tree import Aim, Incoming
 from evertree.tree.parallel.treelets import LoneTree
 from evertree.tree.scheme import Scheme
-from evertree.tree.statistics import REORDER_SHARE, plain
+from evertree.tree.statistics import plain
 
 #: The id of an atom is the number of its part times this, plus its node there.
 STRIDE = 1 << 40
@@ -82,12 +82,12 @@ def build(
     leaves = live.add_leaves(incoming, np.ones(ids.size) if weights is None else weights, plain(ids), _NO_LEAVES)
     for start in range(0, leaves.size, _AT_ONCE):
         live.insert(leaves[start : start + _AT_ONCE])
-        place = live.reorder(REORDER_SHARE)
+        place = live.reorder()
         leaves = leaves if place is None else place[leaves]
     live.prepare_search()
     while live.n_pending or live.n_due:
         live.stabilise()
-        live.reorder(REORDER_SHARE)
+        live.reorder()
     piece, _ = deflate(live)
     n_subtrees = min(1, piece.n_leaves)
     return Part(piece, np.ones(piece.n_nodes, np.bool_), np.arange(n_subtrees), live.n_moves, live.n_grafts)

@@ -10,8 +10,8 @@ import numpy as np
 
 from evertree.durable.durable_hierarchy import DurableHierarchy
 from evertree.durable.lock import WriterLock
-from evertree.durable.replay import check_tree, read_snapshot
-from evertree.durable.sqlite_file import Database, check_place
+from evertree.durable.snapshots import check_tree, read_snapshot
+from evertree.durable.sqlite_file import SQLiteFile, check_place
 from evertree.errors import FileFormatError, ParameterError
 from evertree.hierarchy import Hierarchy
 from evertree.input.metrics import ALIASES
@@ -121,35 +121,33 @@ def _write(place: str, lock: WriterLock, wanted: Mapping[str, Any], start: Hiera
     durable = _restored(place, wanted) if os.path.exists(place) and os.path.getsize(place) else None
     if durable is not None and start is not None:
         raise ParameterError(f"start must be None for a file that is there already; there is {place}")
-    database = Database(place, is_checked=True)
+    file = SQLiteFile(place, is_checked=True)
     try:
-        if durable is not None:
-            durable._write_to(database, lock)
-            return durable
-        h = Hierarchy(**wanted) if start is None else start.copy()
-        h.n_jobs = None  # edits are made again when the file is opened, by one thread as they were
-        _check_options(place, h, wanted)
-        database.write_snapshot(*snapshot.contents(h.state.live, h.state.keys, h._options))
-        durable = DurableHierarchy._over(place, h)
-        durable._write_to(database, lock)
+        if durable is None:
+            h = Hierarchy(**wanted) if start is None else start.copy()
+            h.n_jobs = None  # edits are made again when the file is opened, by one thread as they were
+            _check_options(place, h, wanted)
+            file.write_snapshot(*snapshot.contents(h.state))
+            durable = DurableHierarchy.over(place, h.state)
+        durable.write_to(file, lock)
         return durable
     except BaseException:
-        database.close()
+        file.close()
         raise
 
 
 def _restored(place: str, wanted: Mapping[str, Any]) -> DurableHierarchy | None:
     """The hierarchy in a file, to be read; None if the file has none yet."""
-    database = Database(place, read_only=True)
+    file = SQLiteFile(place, read_only=True)
     try:
-        if database.is_new:
+        if file.is_new:
             return None
-        with database.reading():
-            durable = DurableHierarchy._over(place, read_snapshot(database, wanted.get("metric")))
-            durable._replay(database, database.seq)
+        with file.reading():
+            durable = DurableHierarchy.over(place, read_snapshot(file, wanted.get("metric")))
+            durable.replay(file)
     finally:
-        database.close()
-    check_tree(durable, place)
+        file.close()
+    check_tree(durable.state, place)
     _check_options(place, durable, wanted)
     return durable
 

@@ -9,37 +9,60 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.input.arrays import as_number
+from evertree.edits import Edit, Insert, Keep, Refine, Remove, Update, order_and_positions
+from evertree.input.arrays import GOALS, as_choice, as_dissimilarities, as_keys, as_number, as_weights, as_whole_number
+from evertree.input.points import receive
 from evertree.io.json_values import decode_all, encode_all, number_type, to_json
+from evertree.state import State
 from evertree.tree import Incoming
 from evertree.windows import Moment, Window
 
 _LENGTH = 4
 
 
-def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """A record."""
-    text = to_json({**header, "arrays": [(name, a.dtype.str, a.shape) for name, a in arrays.items()]})
-    return b"".join([len(text).to_bytes(_LENGTH, "little"), text, *(array.tobytes() for array in arrays.values())])
+def pack(edit: Edit) -> tuple[str, bytes]:
+    """The kind of an edit, and its record."""
+    match edit:
+        case Insert():
+            return "insert", _pack_points(edit.keys, edit.points, edit.weights, edit.moment)
+        case Remove():
+            return "remove", as_record({"keys": encode_all(edit.keys)}, {})
+        case Update():
+            return "update", _pack_points(edit.keys, edit.points, edit.weights, None)
+        case Keep():
+            window = None if edit.limits is None else [edit.limits.last, edit.limits.max_age]
+            return "keep", as_record({"window": window}, _arrays_of(edit.moment))
+        case Refine():
+            return "refine", as_record({"until": edit.until, "moves": edit.moves}, {})
+        case _:
+            assert_never(edit)
 
 
-def unpack(record: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header and the arrays of a record; ValueError, LookupError or TypeError if it is none."""
-    start = _LENGTH + int.from_bytes(record[:_LENGTH], "little")
-    header = json.loads(record[_LENGTH:start])
-    arrays = {}
-    for name, kind, shape in header.pop("arrays"):
-        array = array_of(memoryview(record)[start:], kind, shape)
-        arrays[name] = array
-        start += array.nbytes
-    if start != len(record):
-        raise ValueError(f"a record of {start} bytes has {len(record)}")
-    return header, arrays
+def unpack(state: State, kind: str, record: bytes) -> Edit:
+    """The edit in a record, checked against what it is about to change; many kinds of errors if it is none."""
+    header, arrays = _unpacked(record)
+    match kind:
+        case "insert":
+            return _unpack_insert(state, header, arrays)
+        case "remove":
+            keys = _keys_of(header)
+            state.keys.leaves_of(keys)
+            return Remove(keys)
+        case "update":
+            return _unpack_update(state, header, arrays)
+        case "keep":
+            return Keep(None if header["window"] is None else Window(*header["window"]), _moment_of(arrays))
+        case "refine":
+            moves = header["moves"]
+            goal = as_choice("until", header["until"], GOALS)
+            return Refine(goal, None if moves is None else as_whole_number("moves", moves))
+        case _:
+            raise ValueError(f"{kind!r} is no kind of edit")
 
 
 def array_of(data: Any, kind: str, shape: Any) -> NDArray[Any]:
@@ -54,32 +77,47 @@ def array_of(data: Any, kind: str, shape: Any) -> NDArray[Any]:
     return np.frombuffer(data, dtype, count).reshape(shape)
 
 
-def pack_edit(
-    keys: list[Hashable] | None,
-    incoming: Incoming | None,
-    weights: NDArray[np.float64] | None,
-    moment: Moment | None = None,
+def as_record(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """A header and arrays as bytes."""
+    text = to_json({**header, "arrays": [(name, a.dtype.str, a.shape) for name, a in arrays.items()]})
+    return b"".join([len(text).to_bytes(_LENGTH, "little"), text, *(array.tobytes() for array in arrays.values())])
+
+
+def _unpacked(record: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    start = _LENGTH + int.from_bytes(record[:_LENGTH], "little")
+    header = json.loads(record[_LENGTH:start])
+    arrays = {}
+    for name, kind, shape in header.pop("arrays"):
+        array = array_of(memoryview(record)[start:], kind, shape)
+        arrays[name] = array
+        start += array.nbytes
+    if start != len(record):
+        raise ValueError(f"a record of {start} bytes has {len(record)}")
+    return header, arrays
+
+
+def _pack_points(
+    keys: list[Hashable] | None, points: Incoming, weights: NDArray[np.float64], moment: Moment | None
 ) -> bytes:
-    """A record of points that come, go or change.
+    """A record of points that come or change.
 
     Vectors are kept as they were given, since coordinates follow from them. Dissimilarities are kept too: of those that
     a function gave, so that it need not be called again. What leaves a window when points come follows from the moment.
     """
     arrays = _arrays_of(moment)
-    if keys is None and incoming is not None and incoming.dissimilarities is None and weights is not None:
-        points, when = incoming.points, b"".join(array.tobytes() for array in arrays.values())
-        return _vectors(points.dtype.str, points.shape, bool(arrays)) + when + weights.tobytes() + points.tobytes()
+    if keys is None and points.dissimilarities is None:
+        given, when = points.points, b"".join(array.tobytes() for array in arrays.values())
+        return _vectors(given.dtype.str, given.shape, bool(arrays)) + when + weights.tobytes() + given.tobytes()
     header: dict[str, Any] = {"keys": None if keys is None else encode_all(keys)}
-    if incoming is not None and weights is not None:
-        arrays["weights"] = weights
-        if isinstance(incoming.points, np.ndarray):
-            arrays["points"] = incoming.points
-        elif incoming.points is not None:
-            header["points"] = encode_all(incoming.points)
-        if incoming.dissimilarities is not None:
-            arrays["dissimilarities"] = incoming.dissimilarities
-            header["n_evaluated"] = incoming.n_evaluated
-    return pack(header, arrays)
+    arrays["weights"] = weights
+    if isinstance(points.points, np.ndarray):
+        arrays["points"] = points.points
+    elif points.points is not None:
+        header["points"] = encode_all(points.points)
+    if points.dissimilarities is not None:
+        arrays["dissimilarities"] = points.dissimilarities
+        header["n_evaluated"] = points.n_evaluated
+    return as_record(header, arrays)
 
 
 @functools.lru_cache
@@ -87,24 +125,41 @@ def _vectors(kind: str, shape: tuple[int, int], has_moment: bool) -> bytes:
     """The beginning of a record of vectors without keys of their own: the same for every single point."""
     arrays = _arrays_of(Moment(0.0, False) if has_moment else None)
     arrays |= {"weights": np.empty(shape[0]), "points": np.empty(shape, kind)}
-    return pack({"keys": None}, arrays)[: -sum(array.nbytes for array in arrays.values())]
+    return as_record({"keys": None}, arrays)[: -sum(array.nbytes for array in arrays.values())]
 
 
-def pack_window(limits: Window | None, moment: Moment | None) -> bytes:
-    """A record of a window that is set, or lifted."""
-    return pack({"window": None if limits is None else [limits.last, limits.max_age]}, _arrays_of(moment))
+def _unpack_insert(state: State, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Insert:
+    live, given = state.live, _points_of(header, arrays)
+    if live.needs_order:
+        matrix = as_dissimilarities(arrays["dissimilarities"], len(state.keys), None if live.is_blank else live.dtype)
+        points = Incoming(given, None, matrix, as_whole_number("n_evaluated", header["n_evaluated"]))
+    else:
+        points = receive(live.scheme, given, None if live.is_blank else live)
+    keys = None if header["keys"] is None else _keys_of(header)
+    if keys is not None:
+        state.keys.check_new(keys, len(points))
+    return Insert(points, as_weights(arrays["weights"], len(points)), keys, _moment_of(arrays))
 
 
-def window_of(header: Mapping[str, Any]) -> Window | None:
-    """The window in the header of a record."""
-    return None if header["window"] is None else Window(*header["window"])
+def _unpack_update(state: State, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Update:
+    live, keys, given = state.live, _keys_of(header), _points_of(header, arrays)
+    leaves = state.keys.leaves_of(keys)
+    if live.needs_order:
+        order, position = order_and_positions(state, leaves)
+        matrix = as_dissimilarities(arrays["dissimilarities"], order.size, live.dtype, position)
+        points = Incoming(given, None, matrix, as_whole_number("n_evaluated", header["n_evaluated"]))
+    else:
+        points = receive(live.scheme, given, live)
+    if len(points) != leaves.size:
+        raise ValueError(f"{leaves.size} keys have {len(points)} points")
+    return Update(keys, points, as_weights(arrays["weights"], leaves.size))
 
 
 def _arrays_of(moment: Moment | None) -> dict[str, NDArray[Any]]:
     return {} if moment is None else {"moment": np.array(moment, np.float64)}
 
 
-def recorded_moment(arrays: Mapping[str, NDArray[Any]]) -> Moment | None:
+def _moment_of(arrays: Mapping[str, NDArray[Any]]) -> Moment | None:
     """When the edit was made, where a window has to know."""
     if "moment" not in arrays:
         return None
@@ -112,11 +167,10 @@ def recorded_moment(arrays: Mapping[str, NDArray[Any]]) -> Moment | None:
     return Moment(as_number("time", time), bool(is_given))
 
 
-def keys_of(header: Mapping[str, Any]) -> list[Hashable] | None:
-    """The keys in the header of an edit."""
-    return None if header["keys"] is None else decode_all(header["keys"])
+def _keys_of(header: Mapping[str, Any]) -> list[Hashable]:
+    return as_keys(decode_all(header["keys"]))
 
 
-def points_of(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
+def _points_of(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
     """The points of an edit: an array, a list of objects, or None."""
     return decode_all(header["points"]) if "points" in header else arrays.get("points")

@@ -57,7 +57,7 @@ _MORE = "more"
 _APPEND = "INSERT INTO journal VALUES (?, ?, ?, ?)"
 
 
-class Database:
+class SQLiteFile:
     """A connection to the file.
 
     Attributes

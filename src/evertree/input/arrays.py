@@ -251,6 +251,13 @@ def as_width(search_width: Any) -> int | None:
     return int(search_width)
 
 
+def as_progress(progress: Any) -> Any:
+    """A callback, or None."""
+    if progress is not None and not callable(progress):
+        raise ParameterError(f"progress must be None or callable; it is {progress!r}")
+    return progress
+
+
 def as_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in choices:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from evertree.anomalies import MEASURES
 from evertree.errors import DimensionError, NotFiniteError, NotNumericError, ParameterError, listed
 from evertree.extras import require
 from evertree.hierarchy import Hierarchy
-from evertree.hierarchy.anomalies import MEASURES
 from evertree.input.arrays import as_choice, as_count, as_height, as_whole_number
 from evertree.locking import Uninterrupted
 from evertree.partition import Partition

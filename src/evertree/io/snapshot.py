@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,28 +25,26 @@ from evertree.kernels.columns import (
     Worklist,
     new_search,
 )
+from evertree.state import State
 from evertree.tree import Aim, Incoming, LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
 from evertree.tree.base import MOST_POINTS
 from evertree.tree.scheme import OBJECTS, TOLERANCE, VECTORS, Scheme
 from evertree.windows import MovingWindow
 
 
-def save(path: str | os.PathLike[str], live: LiveTree, keys: KeyTable, options: Mapping[str, Any]) -> None:
-    """Write a tree, its keys and the options of its hierarchy."""
-    write(path, *contents(live, keys, options))
+def save(path: str | os.PathLike[str], state: State) -> None:
+    """Write a state to a file."""
+    write(path, *contents(state))
 
 
-def load(
-    path: str | os.PathLike[str], metric: Callable[..., Any] | None = None
-) -> tuple[LiveTree, KeyTable, dict[str, Any]]:
+def load(path: str | os.PathLike[str], metric: Callable[..., Any] | None = None) -> State:
     """Read what `save` wrote, and check that it is a tree."""
     return restored(*read(path), path, metric)
 
 
-def contents(
-    live: LiveTree, keys: KeyTable, options: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header and the arrays of a tree, its keys and the options of its hierarchy."""
+def contents(state: State) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and the arrays of a state."""
+    live, keys = state.live, state.keys
     used = live.n_used
     scheme = live.scheme
     params = scheme.metric_params or {}
@@ -62,7 +60,10 @@ def contents(
         "next_birth": keys.next_birth,
         "next_number": keys.next_number,
         "keys": None if keys.is_numbered else encode_all(keys.keys()),
-        **options,
+        "goal": live.aim.goal,
+        "search_width": live.aim.search_width,
+        "seed": state.seed,
+        "window": None if state.window is None else state.window.state(),
     }
     arrays |= {f"tree.{name}": column[:used] for name, column in live.tree._asdict().items() if name != "pairs"}
     arrays["tree.state"] = live.tree.state
@@ -91,7 +92,7 @@ def restored(
     arrays: dict[str, NDArray[Any]],
     path: str | os.PathLike[str],
     metric: Callable[..., Any] | None = None,
-) -> tuple[LiveTree, KeyTable, dict[str, Any]]:
+) -> State:
     """What `contents` was given, checked to be a tree. The path is for error texts."""
     if metric is not None and (not callable(metric) or header.get("metric") is not None):
         raise ParameterError(
@@ -114,13 +115,14 @@ def restored(
         if not live.is_blank:
             live.warm_up()
         window = header.get("window")  # a file of an older version has none
-        options = {
-            "seed": as_whole_number("seed", header["seed"]),
-            "window": None if window is None else MovingWindow.of_state(window, keys.next_birth),
-        }
+        return State(
+            live,
+            keys,
+            None if window is None else MovingWindow.of_state(window, keys.next_birth),
+            as_whole_number("seed", header["seed"]),
+        )
     except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
-    return live, keys, options
 
 
 def _keys_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> KeyTable:

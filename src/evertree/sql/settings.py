@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from evertree.anomalies import MEASURES
 from evertree.errors import ParameterError, listed
 from evertree.hierarchy import Hierarchy
-from evertree.hierarchy.anomalies import MEASURES
 from evertree.input.arrays import as_choice, as_count, as_height
 from evertree.partition import Partition
 from evertree.tree.scheme import DISSIMILARITIES, OBJECTS, Scheme

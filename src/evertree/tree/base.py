@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +60,13 @@ SMALLEST_QUOTA = 100_000
 
 #: The place of new points is found by calls for so many of them, or where each is compared with all others of so many
 #: comparisons: Ctrl-C is heard in between.
-_MOST_GUESTS, _MOST_COMPARISONS = 5_000, 300_000
+_MOST_GUESTS, MOST_COMPARISONS = 5_000, 300_000
+
+#: Nodes are put in the tree's order when points that came, and subtrees that were grafted, are this share of all.
+REORDER_SHARE = 0.5
+
+#: Points that are inserted between two looks at whether to stop.
+PART = 4_096
 
 #: The columns that say what shape a tree has, whatever its linkage.
 SHAPE = ("parent", "left", "right", "birth", "size")
@@ -229,6 +236,13 @@ class LiveTree(ABC):
         """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
 
     @abstractmethod
+    def insert_some(self, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:
+        """Insert the first of some filled leaves, as `insert` does; return how many.
+
+        If it shall stop, some may be missing, and the tree is of no use.
+        """
+
+    @abstractmethod
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
 
@@ -361,6 +375,12 @@ class LiveTree(ABC):
         if self.aim.is_stable:
             self.stabilise(0, 0)
 
+    def warm_up_threads(self) -> None:  # noqa: B027  only some trees need more than `warm_up`
+        """Compile, or load from disk, what threads need to refine this tree."""
+
+    def recount(self) -> None:  # noqa: B027  only some trees have treelets
+        """Count the checks that are pending, and the nodes that are due, after treelets were put back."""
+
     def move_towards(self, goal: str) -> None:
         """Make the moves of a goal from now on. The paper's are more, for Ward: then all nodes are checked again."""
         wanted = STABLE if goal == "stable" else HOMOGENEOUS
@@ -411,7 +431,7 @@ class LiveTree(ABC):
         self.move_towards(self.aim.goal)
         self.work.state[GRAFTS_BEFORE] = self.work.state[GRAFTS]
 
-    def reorder(self, share: float) -> NDArray[np.int32] | None:  # noqa: ARG002  nothing is ever due here
+    def reorder(self, share: float = REORDER_SHARE) -> NDArray[np.int32] | None:  # noqa: ARG002  nothing is due here
         """Number the nodes anew where that pays; return the new number of each, None if all stay as they are.
 
         Where comparing points is what takes time, the order of nodes in memory does not matter.
@@ -486,7 +506,7 @@ class LiveTree(ABC):
         is_stable = np.int64(self.aim.is_stable)
         at_once = _MOST_GUESTS
         if isinstance(self.tree, PairTree) or self.aim.search_width is None:
-            at_once = max(1, _MOST_COMPARISONS // max(self.n_points, 1))
+            at_once = max(1, MOST_COMPARISONS // max(self.n_points, 1))
         for start in range(0, leaves.size, at_once):
             some = slice(start, start + at_once)
             kernels.shared.locate.find_places(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,7 +39,7 @@ from evertree.kernels.columns import (
     Worklist,
     new_node_columns,
 )
-from evertree.tree.base import Aim, Incoming, LiveTree
+from evertree.tree.base import MOST_COMPARISONS, PART, Aim, Incoming, LiveTree
 from evertree.tree.parallel.pairs import MOST_AHEAD, Sharing
 from evertree.tree.parallel.threads import Threads
 from evertree.tree.scheme import OBJECTS, VECTORS, Scheme
@@ -258,6 +258,14 @@ class PairLiveTree(LiveTree):
                 stop = start + max(until_choice, 1) if self._uses_pivots else leaves.size
                 start += self._hang(leaves[start:stop])
                 self._choose_pivots()
+
+    def insert_some(self, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:  # noqa: ARG002
+        """Insert the first of some filled leaves: fewer where each is compared with many; return how many."""
+        count = PART
+        if self.aim.n_threads is None:
+            count = min(PART, max(1, MOST_COMPARISONS // max(self.n_points, 1)))
+        self.insert(leaves[:count])
+        return min(leaves.size, count)
 
     def _hang(self, leaves: NDArray[np.int32]) -> int:
         """Hang some of these leaves into the tree; return how many."""

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.kernels.columns import UNLIMITED
-from evertree.locking import Turns
+from evertree.locking import ReadWriteLock
 from evertree.tree import LiveTree
+from evertree.tree.base import REORDER_SHARE
 from evertree.tree.pairwise import PairLiveTree
 from evertree.tree.parallel.rounds import FEWEST_POINTS, Rounds
 from evertree.tree.parallel.threads import Threads
-from evertree.tree.statistics import REORDER_SHARE, MeanLiveTree
+from evertree.tree.statistics import MeanLiveTree
 
 #: Seconds that a call of the kernel may take, and seconds between two calls of a progress callback.
 _SLICE = 0.005
@@ -108,15 +109,15 @@ class _Rate:
 class _Steps:
     """Refinement by one thread, in short calls of a kernel."""
 
-    def __init__(self, live: LiveTree, to_stable: bool, turns: Turns) -> None:
-        self._turns = turns
+    def __init__(self, live: LiveTree, to_stable: bool, lock: ReadWriteLock) -> None:
+        self._lock = lock
         self._step = live.stabilise if to_stable else live.homogenise
         self._n_steps = 1 if to_stable else 256  # it adapts to the speed of the machine and the number of columns
 
     def take(self, began: float, moves_left: int, _deadline: float, _look: Callable[..., object]) -> float:
         """Refine for a moment from `began` on, by at most so many moves; return when it ended."""
-        self._turns.let_in()
-        with self._turns.door:
+        self._lock.let_readers_in()
+        with self._lock.access:
             self._step(self._n_steps, moves_left)
         ended = time.perf_counter()
         seconds = max(ended - began, 1e-7)
@@ -125,19 +126,19 @@ class _Steps:
 
 
 @contextmanager
-def _steps(live: LiveTree, to_stable: bool, max_moves: int | None, turns: Turns) -> Iterator[_Steps | Rounds]:
+def _steps(live: LiveTree, to_stable: bool, max_moves: int | None, lock: ReadWriteLock) -> Iterator[_Steps | Rounds]:
     """Refinement by several threads where they are wanted; a budget of moves is kept by one alone."""
     if isinstance(live, PairLiveTree):
         with live.threads():
-            yield _Steps(live, to_stable, turns)
+            yield _Steps(live, to_stable, lock)
     elif live.aim.n_threads is None or max_moves is not None or live.n_points < FEWEST_POINTS:
-        yield _Steps(live, to_stable, turns)
+        yield _Steps(live, to_stable, lock)
     else:
         assert isinstance(live, MeanLiveTree)
         with Threads(live.aim.n_threads) as threads:
             live.has_threads = True
             try:
-                yield Rounds(live, threads, to_stable, turns)
+                yield Rounds(live, threads, to_stable, lock)
             finally:
                 live.has_threads = False
 
@@ -149,18 +150,17 @@ def run(
     max_moves: int | None,
     progress: Callable[[Report], object] | None,
     reorder: Callable[[float], object],
-    turns: Turns,
+    lock: ReadWriteLock,
 ) -> Report:
     """Refine until the tree is homogeneous, or stable, or a budget is spent.
 
-    Between two calls of the kernel the tree is valid: Ctrl-C and errors of `progress` may come there, and others have
-    their turns to read it. `reorder` is
-    called there now and then to number the nodes anew where a share of them is out of order. That takes a second for a
-    million points, and is not done where time is short.
+    Between two calls of the kernel the tree is valid: there Ctrl-C and errors of `progress` may come, and readers are
+    let in. There, too, `reorder` is called now and then, to put the nodes in the order of the tree where a share of
+    them is not. That takes a second for a million points, and is not done where time is short.
     """
     start = last_call = time.perf_counter()
     to_stable = until == "stable"
-    with turns.door:
+    with lock.access:
         live.move_towards(until)
         if live.n_pending == 0 and live.n_guarded:
             live.rebuild()  # the guard stopped an earlier run: try again
@@ -205,7 +205,7 @@ def run(
             last_call = now
 
     stopped_by = None
-    with _steps(live, to_stable, max_moves, turns) as steps:
+    with _steps(live, to_stable, max_moves, lock) as steps:
         while stopped_by is None:
             began = time.perf_counter()
             counts = _counts(live)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from evertree.kernels.columns import (
     Worklist,
     new_node_columns,
 )
-from evertree.tree.base import Aim, Incoming, LiveTree
+from evertree.tree.base import PART, REORDER_SHARE, Aim, Incoming, LiveTree
 from evertree.tree.scheme import Scheme
 
 #: A total weight up to this, divided by the number of columns, overflows with no value that is accepted.
@@ -36,9 +37,6 @@ KEPT = ("mean", "variance", "height", "radius")
 
 #: From this many points on the order of nodes in memory matters.
 FEWEST_TO_REORDER = 30_000
-
-#: It is mended when points that came, and subtrees that were grafted, are this share of all points.
-REORDER_SHARE = 0.5
 
 #: Distances that are held at once.
 _MOST_AT_ONCE = 1 << 22
@@ -187,6 +185,29 @@ class MeanLiveTree(LiveTree):
         else:
             kernels.shared.insert.insert_leaves(self.tree, self.work, self.tag, leaves)
 
+    def insert_some(self, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:
+        """Insert the first of some filled leaves; return how many."""
+        if self.aim.n_threads is None:
+            self.insert(leaves[:PART])
+            return min(leaves.size, PART)
+        from evertree.tree.parallel import insert, rounds
+
+        count = insert.insert_some(self, leaves, should_stop)
+        rounds.warm_up(self)
+        return count
+
+    def warm_up_threads(self) -> None:
+        """Compile, or load from disk, what threads need to refine this tree."""
+        if self.aim.n_threads is not None:
+            from evertree.tree.parallel import rounds
+
+            rounds.warm_up(self)
+
+    def recount(self) -> None:
+        """Count the checks that are pending, and the nodes that are due, after treelets were put back."""
+        if self.root != NULL:
+            kernels.statistics.treelets.count_flags(self.tree, self.work, self.nodes())
+
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
         self.begin_edit()
@@ -209,7 +230,7 @@ class MeanLiveTree(LiveTree):
         last = state[ORDERED_AT] + max(int(REORDER_SHARE * self.n_points), 1) - state[INSERTED]
         self.search.state[STOP_AT] = last if self.n_points >= FEWEST_TO_REORDER else UNLIMITED
 
-    def reorder(self, share: float) -> NDArray[np.int32] | None:
+    def reorder(self, share: float = REORDER_SHARE) -> NDArray[np.int32] | None:
         """Number the nodes anew, so that those that are near in the tree are near in memory, where that pays.
 
         Large trees are slow by cache misses. It is done when so many points came, or subtrees were grafted, that they

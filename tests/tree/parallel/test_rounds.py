@@ -189,7 +189,7 @@ def test_a_treelet_that_is_put_back_as_it_was_changes_nothing(linkage):
     out.append(treelets.Treelet(live, *pieces.above(), np.empty_like(place)))
     for treelet in out:
         treelet.put_back(live)
-    treelets.settle(live)
+    live.recount()
     after = [getattr(live.tree, name) for name in ("parent", "left", "right", "size", "mean", "height", "birth")]
     for a, b in zip(before, after, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -218,7 +218,7 @@ def test_treelets_one_after_the_other_make_any_tree_homogeneous(linkage, most):
             treelet = treelets.Treelet(live, bottoms, inner, place)
             treelet.refine(False, lambda: False)
             treelet.put_back(live)
-        treelets.settle(live)
+        live.recount()
         h.validate()
     assert n_rounds > 2
     assert h.is_homogeneous()
@@ -382,7 +382,7 @@ def test_ctrl_c_during_a_refinement_leaves_a_valid_tree(monkeypatch):
 
 @pytest.mark.slow
 def test_ctrl_c_during_an_insertion_undoes_it(monkeypatch):
-    monkeypatch.setattr("evertree.hierarchy.workings.UNDOABLE", 100)
+    monkeypatch.setattr("evertree.edits.UNDOABLE", 100)
     h = et.Hierarchy(n_jobs=2)
     h.insert(blobs(50))
     before = fingerprint(h)
@@ -455,7 +455,7 @@ def test_nodes_that_were_given_back_are_not_due():
     h.insert(x)
     h.remove(range(10, 30))
     live = h.state.live
-    treelets.settle(live)
+    live.recount()
     assert live.n_due == np.count_nonzero(live.work.due[: live.n_used]) > 0
     assert h.refine(seconds=60).stable
     assert live.n_due == np.count_nonzero(live.work.due[: live.n_used]) == 0

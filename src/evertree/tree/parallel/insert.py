@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.kernels.columns import N_POINTS, NOTES, OWN_LIST
-from evertree.tree.base import LiveTree
+from evertree.tree.base import PART
 from evertree.tree.parallel import treelets
 from evertree.tree.parallel.threads import Threads
 from evertree.tree.parallel.treelets import Cut, Treelet
@@ -28,36 +28,31 @@ _FINE_SHARE = 1 / 1024
 #: A tree is cut for one new point to so many that are there.
 _FEWEST_SHARE = 8
 
-#: Points that are inserted between two looks at whether to stop.
-_PART = 4_096
 
+def insert_some(live: MeanLiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:
+    """Insert the first of some filled leaves, many of them by several threads; return how many.
 
-def n_at_once(live: LiveTree, n_left: int) -> int:
-    """How many of the points that are left to insert come next."""
-    return min(n_left, live.n_points) if _is_crowd(live, n_left) else min(n_left, _PART)
-
-
-def insert(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> None:
-    """Hang so many filled leaves into a tree. If it shall stop, some may be missing, and the tree is of no use."""
+    If it shall stop, some may be missing, and the tree is of no use.
+    """
     if not _is_crowd(live, leaves.size):
-        live.insert(leaves)
-        return
-    assert isinstance(live, MeanLiveTree)
+        live.insert(leaves[:PART])
+        return min(leaves.size, PART)
     assert live.aim.n_threads is not None
+    count = min(leaves.size, live.n_points)
     live.begin_edit()
     live.homogenise()
     with Threads(live.aim.n_threads) as threads:
-        left = _insert_in_pieces(live, leaves, threads, should_stop)
-    for start in range(0, left.size, _PART):
+        left = _insert_in_pieces(live, leaves[:count], threads, should_stop)
+    for start in range(0, left.size, PART):
         if should_stop():
-            return
-        live.insert(left[start : start + _PART])
+            break
+        live.insert(left[start : start + PART])
+    return count
 
 
-def _is_crowd(live: LiveTree, count: int) -> bool:
+def _is_crowd(live: MeanLiveTree, count: int) -> bool:
     """Whether so many points are worth that the tree is cut into pieces."""
-    is_possible = live.aim.n_threads is not None and live.aim.is_stable and isinstance(live, MeanLiveTree)
-    return is_possible and live.n_points >= FEWEST_POINTS and _FEWEST_SHARE * count >= live.n_points
+    return live.aim.is_stable and live.n_points >= FEWEST_POINTS and _FEWEST_SHARE * count >= live.n_points
 
 
 def _insert_in_pieces(
@@ -85,10 +80,10 @@ def _insert_in_pieces(
         new = leaves[order[some]]
         treelet = Treelet(live, *pieces.piece(k), place, new.size)
         own = treelet.take_in(live, new, inner[some])
-        for start in range(0, own.size, _PART):
+        for start in range(0, own.size, PART):
             if should_stop():
                 return
-            treelet.insert(own[start : start + _PART])
+            treelet.insert(own[start : start + PART])
         with putting_back:
             treelet.put_back(live)
             has_come[order[some]] = True
@@ -100,7 +95,7 @@ def _insert_in_pieces(
     live.release(inner[~has_come[order]])
     live.tree.state[N_POINTS] += np.count_nonzero(has_come)
     kernels.statistics.treelets.refresh_above(live.tree, live.work, live.tag, above)
-    treelets.settle(live)
+    live.recount()
     live.homogenise()
     return leaves[~has_come]
 

@@ -33,8 +33,7 @@ from evertree.kernels.columns import (
     TO_FIND,
     UNLIMITED,
 )
-from evertree.locking import Turns, Uninterrupted
-from evertree.tree.base import LiveTree
+from evertree.locking import ReadWriteLock, Uninterrupted
 from evertree.tree.parallel import treelets
 from evertree.tree.parallel.threads import Threads
 from evertree.tree.parallel.treelets import Treelet
@@ -80,12 +79,12 @@ class Rounds:
         The threads.
     to_stable
         Whether it is to become stable; otherwise, homogeneous.
-    turns
-        Of those who read the tree meanwhile.
+    lock
+        By which readers are let in.
     """
 
-    def __init__(self, live: MeanLiveTree, threads: Threads, to_stable: bool, turns: Turns) -> None:
-        self._live, self._threads, self._to_stable, self._turns = live, threads, to_stable, turns
+    def __init__(self, live: MeanLiveTree, threads: Threads, to_stable: bool, lock: ReadWriteLock) -> None:
+        self._live, self._threads, self._to_stable, self._lock = live, threads, to_stable, lock
         self._n_cuts = 0
         self._is_cut_in_vain = False
         self._rows = np.empty(0, np.int32)
@@ -107,25 +106,25 @@ class Rounds:
         seconds_left = deadline - began
         has_time = seconds_left > _SECONDS_TO_CUT * live.n_points
         self._per_round = max(self._most_per_round // (_SHORTER if seconds_left < _LAST_SECONDS else 1), 1)
-        self._turns.let_in()
+        self._lock.let_readers_in()
         if n_pending > 2 * live.n_points // _MANY and has_time and not self._is_cut_in_vain:
             self._refine_pieces(deadline, look)
             self._is_cut_in_vain = live.n_pending > n_pending // 2  # most of what is left is where pieces meet
         elif n_pending:
-            with self._turns.door:
+            with self._lock.access:
                 live.homogenise(_CHECKS_AT_ONCE, UNLIMITED)
             self._is_cut_in_vain = self._is_cut_in_vain and live.n_pending > 0
         elif self._to_stable and live.search.state[FRESH] > 0 and not self._is_exhaustive:
-            with self._turns.door:
+            with self._lock.access:
                 self._improve_lists()
         elif self._to_stable and live.n_due > live.n_points and has_time and live.cut_at != n_inserted:
             live.cut_at = n_inserted  # once, as what is found in pieces is searched again in the whole tree
             self._refine_pieces(deadline, look)
         elif self._to_stable and live.n_due:
-            with self._turns.door:
+            with self._lock.access:
                 self._search()
         if self._to_stable and live.n_pending == 0 and live.n_due == 0:
-            with self._turns.door:
+            with self._lock.access:
                 live.stabilise(1, UNLIMITED)  # which notes that it is done
         return time.perf_counter()
 
@@ -134,7 +133,7 @@ class Rounds:
 
         While checks are pending, only those that have some: who comes again and again for a moment gets on, too.
         """
-        live, door = self._live, self._turns.door
+        live, door = self._live, self._lock.access
         stop_at = deadline - _SECONDS_TO_SETTLE * live.n_points
         most = min(max(int(_SHARE * live.n_points), _SMALLEST), _LARGEST)
         pieces = treelets.cut(live, int(most * _OTHER_CUT) if self._n_cuts % 2 else most)
@@ -172,7 +171,7 @@ class Rounds:
 
         def settle() -> None:
             with door:
-                treelets.settle(live)
+                live.recount()
 
         def watch(should_stop: bool) -> None:
             nonlocal is_stopped
@@ -277,11 +276,9 @@ class Rounds:
         return nodes[:count]
 
 
-def warm_up(live: LiveTree) -> None:
+def warm_up(live: MeanLiveTree) -> None:
     """Compile, or load from disk, what threads need, once for a tree, so that deadlines can be kept: on a tiny tree."""
-    if not isinstance(live, MeanLiveTree) or live.is_warm:
-        return
-    if live.aim.n_threads is None or live.n_points < FEWEST_POINTS:
+    if live.is_warm or live.n_points < FEWEST_POINTS:
         return
     live.is_warm = True
     root = live.root
@@ -290,7 +287,7 @@ def warm_up(live: LiveTree) -> None:
     toy.warm_up()
     pieces = treelets.cut(toy, 2, 1)
     Treelet(toy, *pieces.piece(0), np.empty(toy.tree.parent.size, np.int32)).put_back(toy)
-    treelets.settle(toy)
+    toy.recount()
     if live.aim.is_stable:
         tree, search = toy.scratch()
         none, steps = np.empty(0, np.int32), np.empty(0, np.uint8)

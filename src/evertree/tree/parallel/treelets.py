@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.kernels.columns import CHECKS, GOAL, GRAFTS, GUARDED, MOVES, NULL, SEARCHES, STOP_AT, UNLIMITED
+from evertree.kernels.columns import CHECKS, GOAL, GRAFTS, GUARDED, MOVES, SEARCHES, STOP_AT, UNLIMITED
 from evertree.tree.base import LiveTree
 from evertree.tree.statistics import MeanLiveTree
 
@@ -177,9 +177,3 @@ class Treelet(LoneTree):
         kernels.statistics.treelets.copy_in(
             live.tree, live.work, self._bottoms, self._inner, self._root, self.tree, self.work
         )
-
-
-def settle(live: MeanLiveTree) -> None:
-    """Count the checks that are pending, and the nodes that are due, after treelets were put back."""
-    if live.root != NULL:
-        kernels.statistics.treelets.count_flags(live.tree, live.work, live.nodes())

@@ -1,0 +1,258 @@
+"""`FileJournal`: the edits of a durable hierarchy, on disk before they are made in memory, and snapshots of it."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from evertree import edits
+from evertree.durable.records import pack, unpack
+from evertree.durable.sqlite_file import SQLiteFile
+from evertree.edits import Edit, Refine
+from evertree.errors import ClosedError, CorruptFileError, ParameterError, ReadOnlyError, StoreError
+from evertree.io import snapshot
+from evertree.io.archive import SIGNS_OF_DAMAGE
+from evertree.locking import Uninterrupted
+from evertree.state import State
+from evertree.tree import LiveTree
+from evertree.tree.refine import Report
+
+#: A snapshot is written when making the edits since the last one again would take this many times as long as writing
+#: it, so that snapshots take a tenth of the time or less, and no sooner than after this many seconds of edits.
+_WORTH = 10.0
+_SOONEST = 1.0
+
+#: On closing, where no edit is waiting, sooner.
+_WORTH_CLOSING = 0.5
+_SOONEST_CLOSING = 0.05
+
+#: Bytes of a snapshot that are written in a second, about.
+_BYTES_PER_SECOND = 100e6
+
+#: Seconds between two records of how far a refinement is.
+_PROGRESS_EVERY = 1.0
+
+
+class FileJournal:
+    """What is in the file of a durable hierarchy, beside what is in memory.
+
+    Parameters
+    ----------
+    path
+        The file.
+    state
+        What is in memory.
+
+    Attributes
+    ----------
+    file : SQLiteFile or None
+        The file, open for writing; None where it was opened for reading alone.
+    seq : int
+        The number of the last edit that is in memory.
+    known : tuple or None
+        The fingerprint of the file, of a reader.
+    """
+
+    def __init__(self, path: str, state: State) -> None:
+        self.path = path
+        self.file: SQLiteFile | None = None
+        self.is_closed = False
+        self.seq = 0
+        self.known: tuple[bytes, int | None] | None = None
+        self._state = state
+        self._pid = os.getpid()
+        self._debt = 0.0  # seconds that it would take to make the edits since the last snapshot again
+        self._reluctance = 1.0  # grows when snapshots cannot be written
+        self._trouble: str | None = None  # why memory and file may differ
+        self._is_replacing = False  # the whole tree is being replaced: a metric, say, must not edit it now
+        self._refining: str | None = None  # the goal of a refinement that is going on
+        self._owed: list[Refine] = []  # refinements whose records could not be written: they go before the next edit
+        self._note_moves()
+
+    def replay(self, file: SQLiteFile, after: int) -> None:
+        """Make the edits again that are in the file and not in memory."""
+        began, self.seq = time.perf_counter(), after
+        for kind, payload in file.read_journal(after):
+            try:
+                edits.apply(self._state, unpack(self._state, kind, payload))
+            except SIGNS_OF_DAMAGE as error:
+                raise CorruptFileError(
+                    f"{self.path} is damaged: edit {file.seq} cannot be made again: {error}"
+                ) from error
+            self.seq = file.seq
+        self.known = file.fingerprint(self.seq)
+        self._debt += time.perf_counter() - began
+        self._note_moves()
+
+    def writable(self) -> SQLiteFile:
+        """The file, if it can be written to."""
+        if self.file is None:
+            raise ReadOnlyError(f"{self.path} was opened with read_only=True: open it for writing, or edit a copy()")
+        if self.is_closed:
+            raise ClosedError(f"{self.path} is closed: open it again, or edit a copy()")
+        if os.getpid() != self._pid:
+            raise StoreError(f"{self.path} was opened by process {self._pid}: a child has to open it itself")
+        if self._trouble is not None:
+            raise StoreError(self._trouble)
+        return self.file
+
+    @contextmanager
+    def recording(self, edit: Edit) -> Iterator[None]:
+        """The block in which an edit is made. It is written first, and taken back if the block raises."""
+        self._refuse_while_replacing()
+        file = self.writable()
+        kind, payload = pack(edit)
+        if self._refining is not None:  # in a progress callback
+            self._record_moves(self._refining)
+        self._pay()
+        file.append(kind, payload)
+        self.seq = file.seq
+        began = time.perf_counter()
+        try:
+            yield
+        except BaseException:
+            self._retract(file)
+            raise
+        self._debt += time.perf_counter() - began
+        if self._refining is not None:
+            self._note_moves()
+        self._snapshot_if_worth(_WORTH, _SOONEST)
+
+    def refining(self, until: str, run: Callable[[Callable[[Report], object]], Report], is_timed: bool) -> Report:
+        """Run a refinement, and record how far it is about once a second.
+
+        Where it has a time limit, no snapshot is written in the meantime.
+        """
+        self.writable()
+        outer, self._refining = self._refining, until
+        if outer is None:
+            self._note_moves()
+        else:  # in a progress callback of another refinement
+            self._record_moves(outer)
+        live, began = self._state.live, time.perf_counter()
+        last = began
+
+        def keep(report: Report) -> None:
+            nonlocal last
+            now = time.perf_counter()
+            if now - last >= _PROGRESS_EVERY and report.stopped_by is None:
+                self._record_moves(until)
+                self._debt += now - last
+                last = now
+                if not is_timed:
+                    self._snapshot_if_worth(_WORTH, _SOONEST)
+
+        try:
+            report = run(keep)
+            if report.stopped_by in ("moves", "seconds"):
+                self._record_moves(until)
+            elif live is self._state.live and (report.checks or report.searches):
+                self._record(Refine(until, None))
+        except BaseException:
+            self._record_moves(until)
+            raise
+        finally:
+            self._refining = outer
+            self._debt += time.perf_counter() - last
+        if not is_timed and time.perf_counter() - began > _SOONEST:
+            self._snapshot_if_worth(_WORTH, _SOONEST)
+        return report
+
+    @contextmanager
+    def replacing(self) -> Iterator[None]:
+        """The block in which the whole tree is replaced. At its end it is written as a snapshot, or it is as it was."""
+        self.writable()
+        self._refuse_while_replacing()
+        before = self._state.live, self._state.keys.copy()
+        self._is_replacing = True
+        try:
+            try:
+                yield
+            finally:
+                self._is_replacing = False
+            self.write_snapshot(has_new_edit=True)
+        except BaseException:
+            with self._state.lock.access:
+                self._state.live, self._state.keys = before
+            raise
+
+    def write_snapshot(self, has_new_edit: bool = False) -> None:
+        """Write what is in memory, and empty the journal."""
+        file = self.writable()
+        with Uninterrupted():
+            file.write_snapshot(*snapshot.contents(self._state), has_new_edit)
+            self.seq = file.seq
+            self._debt, self._reluctance = 0.0, 1.0
+            self._owed.clear()
+            self._note_moves()
+
+    def finish(self) -> None:
+        """Write what is still to be written before the file is closed."""
+        if self._trouble is None:
+            with Uninterrupted():
+                self._pay_if_possible()
+            self._snapshot_if_worth(_WORTH_CLOSING, _SOONEST_CLOSING)
+
+    def is_mine(self) -> bool:
+        """Whether this process may close the file."""
+        return self.file is not None and not self.is_closed and os.getpid() == self._pid
+
+    def _refuse_while_replacing(self) -> None:
+        if self._is_replacing:
+            raise ParameterError("a metric must not edit the hierarchy that it is called for; it may read it")
+
+    def _retract(self, file: SQLiteFile) -> None:
+        """Take back the record of an edit that was given up, and left no trace in memory."""
+        try:
+            file.retract()
+        except StoreError as error:
+            self._trouble = f"an edit was given up, and may still be in the file: close it and open it again ({error})"
+            raise
+        self.seq = file.seq
+
+    def _note_moves(self) -> None:
+        """The file knows of all moves so far."""
+        live = self._state.live
+        self._recorded: tuple[LiveTree, int] = live, live.n_moves + live.n_grafts
+
+    def _record_moves(self, goal: str) -> None:
+        """Record the moves of a refinement of which there is no record."""
+        live, known = self._recorded
+        moves = self._state.live.n_moves + self._state.live.n_grafts - known
+        if live is self._state.live and moves > 0:
+            self._record(Refine(goal, moves))
+
+    def _record(self, refinement: Refine) -> None:
+        """Record some moves, or all up to the goal. If that fails, nothing is lost but time: later will do."""
+        with Uninterrupted():
+            self._owed.append(refinement)
+            self._note_moves()
+            self._pay_if_possible()
+
+    def _pay_if_possible(self) -> None:
+        try:
+            self._pay()
+        except StoreError as error:
+            warnings.warn(f"how far the refinement is could not be written; all edits are safe: {error}", stacklevel=3)
+
+    def _pay(self) -> None:
+        """Write the records that are owed. Ctrl-C must not come in the middle of it."""
+        while self._owed:
+            file = self.writable()
+            file.append(*pack(self._owed[0]))
+            self.seq = file.seq
+            del self._owed[0]
+
+    def _snapshot_if_worth(self, worth: float, soonest: float) -> None:
+        if self._debt <= self._reluctance * soonest:
+            return
+        if self._debt <= self._reluctance * worth * self._state.live.n_bytes / _BYTES_PER_SECOND:
+            return
+        try:
+            self.write_snapshot()
+        except StoreError as error:
+            self._reluctance *= 2
+            warnings.warn(f"no snapshot could be written; all edits are safe: {error}", stacklevel=2)

@@ -1,0 +1,468 @@
+"""Edits as data: what users pass is parsed and checked, becomes an edit, and the edit is applied.
+
+A verb of a hierarchy in memory is ``commit(state, check(…))``. Where there is a journal, `commit` writes the edit there
+first; to open a durable hierarchy, its edits are read back and go through `apply`. A check may refuse, and changes
+nothing; an edit that was checked is made whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree.errors import DimensionError, ParameterError
+from evertree.input.arrays import GOALS, as_choice, as_keys, as_progress, as_seconds, as_weights, as_whole_number
+from evertree.input.frames import is_frame, take_keys
+from evertree.input.keys import KeyTable
+from evertree.input.points import Progress, receive, receive_again, receive_changed, without_first
+from evertree.kernels.columns import NULL
+from evertree.locking import Uninterrupted
+from evertree.state import State
+from evertree.tree import Incoming, LiveTree, new_tree
+from evertree.tree.refine import Report, run
+from evertree.tree.scheme import DISSIMILARITIES, Scheme
+from evertree.windows import Moment, MovingWindow, Window, moment_of
+
+#: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
+UNDOABLE = 10_000
+
+#: No leaves at all.
+NO_LEAVES = np.empty(0, np.int32)
+
+#: Points that are looked at first where some are too old.
+_FIRST_LOOK = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """New points with their weights; keys where the user chose any; and when they came, where a window needs that."""
+
+    points: Incoming
+    weights: NDArray[np.float64]
+    keys: list[Hashable] | None
+    moment: Moment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Live keys whose points go."""
+
+    keys: list[Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Live keys, and new values and weights of their points."""
+
+    keys: list[Hashable]
+    points: Incoming
+    weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Which points stay from now on, None for all; and when that was said, where it matters."""
+
+    limits: Window | None
+    moment: Moment | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refine:
+    """A refinement up to a goal, or of some moves and grafts towards it."""
+
+    until: str
+    moves: int | None
+
+
+Edit = Insert | Remove | Update | Keep | Refine
+
+
+def commit(state: State, edit: Edit) -> Any:
+    """Make a checked edit, after it is in the journal where there is one; return what the verb returns.
+
+    Ctrl-C comes when it is made, or has been undone.
+    """
+    with Uninterrupted() as held, state.lock.access:
+        if state.journal is None:
+            return apply(state, edit, held)
+        with state.journal.recording(edit):
+            return apply(state, edit, held)
+
+
+def apply(state: State, edit: Edit, held: Uninterrupted | None = None) -> Any:
+    """Make a checked edit, whole or not at all."""
+    match edit:
+        case Insert():
+            return _insert(state, edit, held or Uninterrupted())
+        case Remove():
+            _take_out(state, edit.keys, state.keys.leaves_of(edit.keys))
+            state.n_edits += 1
+            return None
+        case Update():
+            return _update(state, edit)
+        case Keep():
+            return _keep(state, edit)
+        case Refine():
+            return _refine(state, edit.until, None, edit.moves, None)
+        case _:
+            assert_never(edit)
+
+
+def check_insert(
+    state: State,
+    X: Any,
+    keys: Any = None,
+    sample_weight: Any = None,
+    progress: Progress | None = None,
+    time: float | None = None,
+) -> Insert:
+    """New points as `Hierarchy.insert` takes them, as an edit."""
+    live = state.live
+    moment = None if state.window is None and time is None else moment_of(state.window, time)
+    if isinstance(keys, str) and is_frame(X):
+        keys, X = take_keys(X, keys)
+    leaves = state.keys.leaves() if live.needs_order else NO_LEAVES
+    checked: list[Any] = []
+
+    def check(count: int) -> None:  # before a function is called for each pair
+        checked.extend((as_weights(sample_weight, count), _as_new_keys(state, keys, count)))
+
+    n_edits = state.n_edits
+    points = receive(live.scheme, X, None if live.is_blank else live, leaves, check, as_progress(progress))
+    state.refuse_edits_since(n_edits)
+    weights, chosen = checked
+    if weights.size:
+        live.check_range(points, weights)
+    return Insert(points, weights, chosen, moment)
+
+
+def check_remove(state: State, keys: Any) -> Remove:
+    """Keys as `Hierarchy.remove` takes them, as an edit."""
+    gone = as_keys(keys)
+    state.keys.leaves_of(gone)
+    return Remove(gone)
+
+
+def check_update(
+    state: State, keys: Any, X: Any, sample_weight: Any = None, progress: Progress | None = None
+) -> Update:
+    """New values as `Hierarchy.update` takes them, as an edit."""
+    live, changed = state.live, as_keys(keys)
+    leaves = state.keys.leaves_of(changed)
+    order, position = order_and_positions(state, leaves)
+    weights = live.tree.size[leaves] if sample_weight is None else as_weights(sample_weight, leaves.size)
+    n_edits = state.n_edits
+    points = receive_changed(live.scheme, X, live, order, position, as_progress(progress))
+    state.refuse_edits_since(n_edits)
+    if leaves.size:
+        live.check_range(points, weights)
+    return Update(changed, points, weights)
+
+
+def check_keep(state: State, last: int | None, max_age: float | None, time: float | None) -> Keep:
+    """Limits as `Hierarchy.keep` takes them, as an edit."""
+    limits = None if last is None and max_age is None else Window(last, max_age)
+    return Keep(limits, moment_of(_window_with(state, limits), time))
+
+
+def insert(
+    state: State, X: Any, keys: Any, sample_weight: Any, progress: Progress | None, time: float | None
+) -> list[Hashable]:
+    """Insert points, or where there are none let the window move on."""
+    edit = check_insert(state, X, keys, sample_weight, progress, time)
+    if edit.weights.size:
+        added: list[Hashable] = commit(state, edit)
+        return added
+    expire(state, time)
+    return []
+
+
+def remove(state: State, keys: Any) -> None:
+    """Remove points, if there are any."""
+    edit = check_remove(state, keys)
+    if edit.keys:
+        commit(state, edit)
+
+
+def update(state: State, keys: Any, X: Any, sample_weight: Any, progress: Progress | None) -> None:
+    """Update points, if there are any."""
+    edit = check_update(state, keys, X, sample_weight, progress)
+    if edit.keys:
+        commit(state, edit)
+
+
+def expire(state: State, time: float | None) -> list[Hashable]:
+    """Remove what is too old by now; return the keys."""
+    moment = moment_of(state.window, time)
+    if state.window is None:
+        return []
+    if _outside(state, moment)[0]:
+        gone: list[Hashable] = commit(state, Keep(state.window.limits, moment))
+        return gone
+    with state.lock.access:
+        state.window.move_to(moment)
+    return []
+
+
+def refine(
+    state: State,
+    seconds: float | None = None,
+    moves: int | None = None,
+    until: str | None = None,
+    progress: Callable[[Report], object] | None = None,
+) -> Report:
+    """Refine within budgets. Where there is a journal, it has a record of how far the refinement is."""
+    budget = as_seconds(seconds)
+    max_moves = None if moves is None else as_whole_number("moves", moves)
+    goal = as_choice("until", state.live.aim.goal if until is None else until, GOALS)
+    callback = as_progress(progress)
+    if state.journal is None:
+        return _refine(state, goal, budget, max_moves, callback)
+
+    def run_with(keep: Callable[[Report], object]) -> Report:
+        def both(report: Report) -> None:
+            keep(report)
+            if callback is not None:
+                callback(report)
+
+        return _refine(state, goal, budget, max_moves, both)
+
+    return state.journal.refining(goal, run_with, seconds is not None)
+
+
+def set_scheme(
+    state: State,
+    linkage: str | None,
+    metric: str | Callable[..., Any] | None,
+    metric_params: Mapping[str, Any] | None,
+    X: Any,
+) -> Report:
+    """Change the linkage or the metric, or both; None keeps what there is. The tree is kept, and refined."""
+    now = state.live.scheme
+    if metric is None:
+        metric, metric_params = now.metric, metric_params or now.metric_params
+    scheme = Scheme(now.linkage.name if linkage is None else linkage, metric, metric_params)
+    if state.journal is None:
+        _adopt(state, scheme, X)
+        return refine(state)
+    with state.journal.replacing():
+        _adopt(state, scheme, X)
+        return _refine(state, state.live.aim.goal, None, None, None)
+
+
+def set_threads(state: State, n_threads: int | None) -> None:
+    """Let another number of threads work on large edits and refinements."""
+    if state.journal is not None and n_threads is not None:
+        raise ParameterError(
+            "n_jobs must be None for a durable hierarchy: when the file is opened, edits are made again as one thread "
+            "made them. Build a large tree in memory with n_jobs, and give it to open(path, start=...)"
+        )
+    state.live.aim = replace(state.live.aim, n_threads=n_threads)
+
+
+def begin(state: State, X: Any, keys: Any, sample_weight: Any) -> tuple[NDArray[np.int32], Incoming]:
+    """Leaves for all points of a new hierarchy, which hang nowhere yet."""
+    edit = check_insert(state, X, keys, sample_weight)
+    count = len(edit.points)
+    if count == 0:
+        return NO_LEAVES, edit.points
+    state.live = _with_room(state.live, edit.points)
+    leaves = state.live.add_leaves(edit.points, edit.weights, state.keys.next_births(count), NO_LEAVES)
+    state.keys.add(edit.keys, leaves)
+    return leaves, edit.points
+
+
+def order_and_positions(state: State, leaves: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """What stored dissimilarities of changed points are to, and where these stand in it, as they were named."""
+    if not state.live.needs_order:
+        return leaves, np.arange(leaves.size)
+    order = state.keys.leaves()
+    place = np.empty(state.live.capacity, np.intp)
+    place[order >> 1] = np.arange(order.size)
+    return order, place[leaves >> 1]
+
+
+def _as_new_keys(state: State, keys: Any, count: int) -> list[Hashable] | None:
+    if keys is None:
+        return None
+    chosen = as_keys(keys)
+    state.keys.check_new(chosen, count)
+    return chosen
+
+
+def _insert(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
+    """Insert points, take out what is then outside the window; return the new keys.
+
+    Points that would be outside at once are numbered, but never in the tree.
+    """
+    keys, window = state.keys, state.window
+    n_passing = 0 if window is None else window.n_passing(edit.weights.size)
+    points = without_first(edit.points, n_passing, len(keys))
+    weights = edit.weights[n_passing:]
+    undo = (state.live.copy(), keys.copy()) if weights.size >= max(len(keys), UNDOABLE) else None
+    live = _with_room(state.live, points)
+    keys.reserve(weights.size)
+    others = keys.leaves() if live.needs_order else NO_LEAVES
+    births = keys.next_births(edit.weights.size)[n_passing:]
+    leaves = _hang(state, live, live.add_leaves(points, weights, births, others), undo, held)
+    state.live = live
+    state.n_edits += 1
+    added = keys.add(edit.keys, leaves, n_passing)
+    if window is not None:
+        window.admit(keys.next_birth, edit.moment)
+        _take_out(state, *_outside(state, edit.moment))
+        window.move_to(edit.moment)
+    return added
+
+
+def _hang(
+    state: State,
+    live: LiveTree,
+    leaves: NDArray[np.int32],
+    undo: tuple[LiveTree, KeyTable] | None,
+    held: Uninterrupted,
+) -> NDArray[np.int32]:
+    """Insert new leaves into the tree; return their numbers then. On Ctrl-C a batch that can be undone is."""
+    start = 0
+    try:
+        while start < leaves.size:
+            if undo is not None and held.should_stop:
+                raise KeyboardInterrupt
+            start += live.insert_some(leaves[start:], lambda: undo is not None and held.should_stop)
+            place = live.reorder()
+            if place is not None:
+                state.keys.relocate(place)
+                leaves = place[leaves]
+        if undo is not None and held.should_stop:
+            raise KeyboardInterrupt
+    except BaseException:  # such as a lack of memory: threads take some
+        if undo is not None:
+            state.live, state.keys = undo
+        else:
+            live.detach(leaves[live.tree.parent[leaves] > NULL])
+            live.release(leaves)
+        raise
+    return leaves
+
+
+def _with_room(live: LiveTree, points: Incoming) -> LiveTree:
+    """The tree, with room for new points; the first ones decide on the columns and the type."""
+    if live.is_blank:
+        live = new_tree(live.scheme, live.aim, points.n_columns, points.stored.dtype)
+        live.reserve(len(points))
+        live.warm_up()
+    live.reserve(len(points))
+    return live
+
+
+def _update(state: State, edit: Update) -> None:
+    live, leaves = state.live, state.keys.leaves_of(edit.keys)
+    births = live.tree.birth[leaves]
+    order = state.keys.leaves() if live.needs_order else leaves
+    live.detach(leaves)
+    live.fill(leaves, edit.points, edit.weights, births, order)
+    live.insert(leaves)
+    state.n_edits += 1
+
+
+def _take_out(state: State, keys: list[Hashable], leaves: NDArray[np.int32]) -> None:
+    """Take live points, if there are any, out of the tree."""
+    if keys:
+        state.live.detach(leaves)
+        state.live.release(leaves)
+        state.keys.discard(keys)
+
+
+def _window_with(state: State, limits: Window | None) -> MovingWindow | None:
+    """A window with these limits, which knows what the present one knows."""
+    if limits is None or state.window is None:
+        return None if limits is None else MovingWindow(limits)
+    return state.window if limits is state.window.limits else state.window.changed(limits)
+
+
+def _keep(state: State, edit: Keep) -> list[Hashable]:
+    """Set a window, or lift it; take out what is outside, and return its keys."""
+    window = _window_with(state, edit.limits)
+    if window is not None and len(state.keys) and window.n_marks == 0:
+        window.admit(state.keys.next_birth, edit.moment)
+    state.window = window
+    gone, leaves = _outside(state, edit.moment)
+    _take_out(state, gone, leaves)
+    if window is not None:
+        window.move_to(edit.moment)
+    state.n_edits += 1
+    return gone
+
+
+def _outside(state: State, moment: Moment | None) -> tuple[list[Hashable], NDArray[np.int32]]:
+    """The keys and the leaves of the points that are outside the window, oldest first. O(their number)."""
+    if state.window is None:
+        return [], NO_LEAVES
+    birth, last = state.window.too_old(moment), state.window.limits.last
+    n_outside = 0 if last is None else max(len(state.keys) - last, 0)
+    if birth == 0:
+        return state.keys.oldest(n_outside)
+    count = max(n_outside, _FIRST_LOOK)
+    while True:
+        keys, leaves = state.keys.oldest(count)
+        n_old = int(np.searchsorted(state.live.tree.birth[leaves], birth))
+        if n_old < count:
+            n_outside = max(n_outside, n_old)
+            return keys[:n_outside], leaves[:n_outside]
+        count *= 4
+
+
+def _refine(
+    state: State, goal: str, seconds: float | None, moves: int | None, progress: Callable[[Report], object] | None
+) -> Report:
+    live = state.live
+    live.warm_up_threads()
+
+    def reorder(share: float) -> None:
+        with Uninterrupted(), state.lock.access:
+            place = live.reorder(share) if state.live is live else None  # a callback may have changed the linkage
+            if place is not None:
+                state.keys.relocate(place)
+
+    return run(live, goal, seconds, moves, progress, reorder, state.lock)
+
+
+def _adopt(state: State, scheme: Scheme, X: Any) -> None:
+    """Make the tree one of another scheme, with the same shape."""
+    old, leaves = state.live, state.keys.leaves()
+    if leaves.size == 0:
+        if X is not None and len(X):
+            raise DimensionError(f"X must be None for an empty hierarchy; it has {len(X)} points")
+        with state.lock.access:
+            state.live = new_tree(scheme, old.aim, None, old.dtype)
+            state.n_edits += 1
+        return
+    if X is None and DISSIMILARITIES in (scheme.holds, old.scheme.holds) and scheme.holds != old.scheme.holds:
+        what = "the matrix of dissimilarities" if scheme.holds == DISSIMILARITIES else "the points"
+        raise ParameterError(
+            f"the hierarchy does not have what metric={scheme.metric_name} compares: give X, {what} in the order of "
+            "keys()"
+        )
+    n_edits = state.n_edits
+    if X is None and scheme.metric == old.scheme.metric and old.needs_order:
+        points = receive_again(old, leaves)
+    else:
+
+        def check(count: int) -> None:
+            if count != leaves.size:
+                raise DimensionError(f"X must have {leaves.size} points, one for each of keys(); it has {count}")
+
+        points = receive(scheme, old.points(leaves) if X is None else X, check=check)
+        state.refuse_edits_since(n_edits)
+    live = new_tree(scheme, old.aim, points.n_columns, points.stored.dtype)
+    live.check_range(points, old.tree.size[leaves])
+    with Uninterrupted():
+        live.adopt(old, leaves, points)
+        with state.lock.access:
+            state.live = live
+            state.n_edits += 1
