@@ -104,14 +104,14 @@ def test_a_few_points_are_scored_as_all_are(rng, linkage, measure):
     h = et.Hierarchy(linkage)
     h.insert(np.concatenate([rng.normal(size=(140, 1)), 5.0 + np.arange(60.0)[:, None] ** 2]))
     scores = h.score_samples(measure=measure)
-    for keys in ([7], [199, 3], [150, 150, 190], []):
-        assert h._scores_of(keys, measure).tolist() == scores[keys].tolist()
+    for keys in ([7], [199, 3], [150, 190], []):
+        assert h.score_samples(keys=keys, measure=measure).tolist() == scores[keys].tolist()
 
 
 def test_the_score_of_the_only_point():
     h = et.Hierarchy()
     h.insert([[1.0]])
-    assert h._scores_of([0], "jump").tolist() == [0.0]
+    assert h.score_samples(keys=[0], measure="jump").tolist() == [0.0]
 
 
 @pytest.mark.parametrize("measure", MEASURES)

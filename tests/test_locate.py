@@ -166,7 +166,7 @@ def test_many_points_are_located_piece_by_piece(linkage, metric, rng, monkeypatc
         find(tree, search, tag, leaves, *rest)
 
     monkeypatch.setattr(kernels.shared.locate, "find_places", counted)
-    monkeypatch.setattr(base, "_MOST_COMPARISONS", 100)
+    monkeypatch.setattr(base, "MOST_COMPARISONS", 100)
     monkeypatch.setattr(base, "_MOST_GUESTS", 7)
     assert h.locate(x) == whole
     assert sizes == ([7, 5] if h.state.live.scheme.has_statistics else [5, 5, 2])

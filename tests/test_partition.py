@@ -452,9 +452,9 @@ def test_numbers_that_are_far_apart(rng, step):
         numbers = [step * np.sort(rng.permutation(60)[:40]) for _ in range(2)]
         points = [PointKeys(tuple(row.tolist()), row, lineage) for row in numbers]
         ids = np.array(random_clusters(rng, 40))
-        before = Partition._named(points[0], np.where(ids == -1, -1, step * ids), None)
+        before = Partition.of_points(points[0], np.where(ids == -1, -1, step * ids), None)
         clusters = random_clusters(rng, 40)
-        after = Partition._named(points[1], np.array(clusters), before)
+        after = Partition.of_points(points[1], np.array(clusters), before)
         check_follow(before, after, clusters)
         check_flow(before, after)
         check_flow(after, before)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import evertree as et
-from evertree.durable import records
+from evertree.durable import journal, records
 from evertree.errors import CorruptFileError, EvertreeError, StoreError
 from evertree.io import archive, snapshot
 from helpers import crash
@@ -238,7 +238,7 @@ def test_forged_numbers_of_nodes_are_refused(tmp_path, rng, linkage, name, place
     """With checksums that are right."""
     h = et.Hierarchy(linkage)
     h.insert(rng.normal(size=(30, 3)))
-    header, arrays = snapshot.contents(h.state.live, h.state.keys, h._options)
+    header, arrays = snapshot.contents(h.state)
     forged = arrays[name].copy()
     forged.reshape(-1)[place] = value
     archive.write(tmp_path / "forged", header, arrays | {name: forged})
@@ -259,7 +259,7 @@ def test_forged_numbers_of_nodes_are_refused(tmp_path, rng, linkage, name, place
 def test_forged_headers_are_refused(tmp_path, rng, change):
     h = et.Hierarchy()
     h.insert(rng.normal(size=(30, 3)))
-    header, arrays = snapshot.contents(h.state.live, h.state.keys, h._options)
+    header, arrays = snapshot.contents(h.state)
     archive.write(tmp_path / "forged", header | change, arrays)
     with pytest.raises(CorruptFileError):
         et.load(tmp_path / "forged")

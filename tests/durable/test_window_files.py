@@ -9,8 +9,9 @@ import sqlite3
 import pytest
 
 import evertree as et
-from evertree.durable import records
+from evertree.durable import journal, records
 from evertree.durable.sqlite_file import SQLiteFile, store_version
+from evertree.edits import Keep
 from evertree.errors import CorruptFileError, ReadOnlyError, StoreError, TimeError
 from evertree.windows import Moment
 from helpers import crash
@@ -125,7 +126,7 @@ def test_an_older_store_becomes_a_new_one_when_it_is_written_to(tmp_path):
 def test_damaged_moments_are_refused(tmp_path):
     moment = Moment(math.nan, True)
     with et.open(tmp_path / "tree.db") as h:
-        h._database.append("keep", records.pack_window(et.Window(max_age=1.0), moment))
+        h.state.journal.file.append(*records.pack(Keep(et.Window(max_age=1.0), moment)))
     with pytest.raises(CorruptFileError, match="time must be a finite number"):
         et.open(tmp_path / "tree.db")
 

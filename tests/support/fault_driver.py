@@ -12,6 +12,7 @@ import sys
 import warnings
 
 import evertree as et
+from evertree.durable import journal
 from store_edits import make_edit, same
 
 KINDS = {"input/output error": 1, "no space": 2, "short write": 3}
@@ -65,7 +66,7 @@ def main(folder: str) -> None:
     with et.open(f"{path}.new", start=h):
         pass
     for soonest, step in ((1e9, 1), (0.0, 5)):  # never a snapshot, and one after each edit
-        durable_hierarchy._SOONEST = durable_hierarchy._WORTH = soonest
+        journal._SOONEST = journal._WORTH = soonest
         for name, kind in KINDS.items():
             for always in (False, True):
                 calls, n_faults = 0, 0

@@ -13,9 +13,10 @@ import sys
 import time
 
 import evertree as et
+from evertree.durable import journal
 from store_edits import make_edit, same
 
-durable_hierarchy._SOONEST = 0.004  # many snapshots, so that many kills hit one
+journal._SOONEST = 0.004  # many snapshots, so that many kills hit one
 
 
 def edit_for_ever(path: str, number: int, pipe: int) -> None:

@@ -19,8 +19,8 @@ class DurableHierarchy(Hierarchy):
     """A hierarchy that lives in one file; see `evertree.open`, which makes it.
 
     It has the verbs of `Hierarchy`. Each edit is committed to the file before the call returns, and survives a crash of
-    the process or of the machine. How far a refinement is goes into the file about once a second: after a crash the tree
-    is as it was at that moment at the latest, and has all edits. `copy` gives a hierarchy in memory.
+    the process or of the machine. How far a refinement is goes into the file about once a second: after a crash the
+    tree is as it was then or later, and has all edits. `copy` gives a hierarchy in memory.
 
     Examples
     --------
