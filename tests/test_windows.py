@@ -17,7 +17,6 @@ import evertree as et
 from evertree import edits, windows
 from evertree.errors import DuplicateKeyError, ParameterError, TimeError
 from evertree.input.keys import KeyTable
-from evertree.kernels.columns import STAMP
 from evertree.tree import MeanLiveTree
 from evertree.windows import RESOLUTION, MovingWindow
 from helpers import ONE_OF_EACH, crash
@@ -454,12 +453,12 @@ def test_stamps_of_searches_begin_anew(rng):
             h.keep(last=60)
             h.insert(x[:60])
         near.state.live.search.seen[:] = rng.integers(1, 40, near.state.live.search.seen.size)  # as after 2³¹ searches
-        near.state.live.search.state[STAMP] = 2**31 - 40
+        near.state.live.search.state["stamp"][0] = 2**31 - 40
         for start in range(60, 400, 10):
             for h in (near, far):
                 h.insert(x[start : start + 10])
                 h.refine()
-        assert 0 < near.state.live.search.state[STAMP] < 2**30
+        assert 0 < near.state.live.search.state["stamp"][0] < 2**30
         assert np.array_equal(near.linkage_matrix(), far.linkage_matrix())
         near.validate()
 

@@ -22,7 +22,7 @@ from evertree.io.graph import to_digraph
 from evertree.io.nested_json import to_nested_json
 from evertree.io.newick import write_newick
 from evertree.io.node_frame import to_node_frame
-from evertree.kernels.columns import GOAL, HOMOGENEOUS
+from evertree.kernels.columns import HOMOGENEOUS
 from evertree.nodes import keys_of
 from evertree.partition import Partition
 from evertree.plotting.dendrogram import as_labels
@@ -143,7 +143,7 @@ def _quality(state: State) -> str:
     live = state.live
     n_nodes = 2 * len(state.keys) - 1
     n_waiting = min(live.n_pending + (live.n_due if live.aim.is_stable else 0), n_nodes)
-    if not (live.aim.is_stable or live.work.state[GOAL] == HOMOGENEOUS or live.scheme.linkage.strongly_reducible):
+    if not (live.aim.is_stable or live.work.state["goal"][0] == HOMOGENEOUS or live.scheme.linkage.strongly_reducible):
         n_waiting = n_nodes  # it was refined to the other goal, and may have left this one
     if n_waiting == 0 or len(state.keys) < 3:
         return "100%: the tree has reached its goal"

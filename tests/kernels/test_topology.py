@@ -8,7 +8,7 @@ import pytest
 import naive
 from evertree import kernels
 from evertree.errors import InvariantError
-from evertree.kernels.columns import FREE_INNER, NULL, ROOT
+from evertree.kernels.columns import NULL
 from helpers import Hierarchy, hierarchy_of, nested
 
 
@@ -58,7 +58,7 @@ def test_detach_of_a_child_of_the_root(h):
     assert h.root == s
     assert h.parent(s) == NULL
     assert kernels.shared.topology.detach(h.state.live.tree, s) == NULL
-    assert h.state.live.tree.state[ROOT] == NULL
+    assert h.state.live.tree.state["root"][0] == NULL
 
 
 def test_free_nodes_are_used_again(h):
@@ -66,9 +66,9 @@ def test_free_nodes_are_used_again(h):
     u = h.leaf(0)
     p = h.parent(u)
     s = kernels.shared.topology.detach(tree, u)
-    assert tree.state[FREE_INNER] == p
+    assert tree.state["free_inner"][0] == p
     assert kernels.shared.topology.attach(tree, u, s) == p
-    assert tree.state[FREE_INNER] == NULL
+    assert tree.state["free_inner"][0] == NULL
 
 
 def test_postorder_has_children_first_and_leaves_side_by_side(h):
@@ -130,7 +130,7 @@ def _break_parent(h):
 
 
 def _break_root(h):
-    h.state.live.tree.state[ROOT] = h.leaf(0)
+    h.state.live.tree.state["root"][0] = h.leaf(0)
 
 
 def _break_child(h):
@@ -148,7 +148,7 @@ def _break_cycle(h):
 
 
 def _break_free_list(h):
-    h.state.live.tree.state[FREE_INNER] = h.root
+    h.state.live.tree.state["free_inner"][0] = h.root
 
 
 def _break_worklist(h):

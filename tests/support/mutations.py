@@ -132,7 +132,7 @@ MUTANTS = [
     Mutant(
         "points of other parts are thought to be as heavy as their clusters",
         "distributed/asking.py",
-        "live.search.bound[LIGHTEST] = lightest",
+        "live.search.lightest[0] = lightest",
         "pass",
         "tests/kernels/test_cross_partition.py::test_a_light_point_inside_a_heavy_cluster_is_asked_for",
     ),

@@ -14,16 +14,7 @@ import naive
 from evertree import kernels, quality
 from evertree.input.metrics import METRICS
 from evertree.input.points import receive
-from evertree.kernels.columns import (
-    EVALUATED,
-    LOOKED_AT,
-    MOVES,
-    MOVES_BEFORE,
-    N_PIVOTS,
-    NULL,
-    PAUSE_AT,
-    PAUSED_NODE,
-)
+from evertree.kernels.columns import NULL
 from evertree.tree import invariants
 from helpers import (
     ONE_OF_EACH,
@@ -48,9 +39,9 @@ def place(h, x):
     live = h.state.live
     live.reserve(1)
     leaf = live.add_leaves(receive(live.scheme, x[None, :], live), np.ones(1), np.array([10**6]), NONE)
-    before = int(live.tree.pairs.state[EVALUATED])
+    before = int(live.tree.pairs.state["evaluated"][0])
     kernels.shared.insert.place_leaf(live.tree, live.work, live.tag, leaf[0])
-    return int(live.tree.pairs.state[EVALUATED]) - before
+    return int(live.tree.pairs.state["evaluated"][0]) - before
 
 
 @pytest.mark.parametrize("n", [5, 31, 32, 33, 200])
@@ -113,7 +104,7 @@ def test_bounds_change_nothing(rng, linkage, n, n_columns):
     with_bounds.insert(x)
     d = squareform(with_bounds.state.live.dissimilarities(with_bounds.state.keys.leaves()))
     without.insert(d)
-    assert (with_bounds.state.live.tree.pairs.state[N_PIVOTS] > 0) == (linkage != "average")
+    assert (with_bounds.state.live.tree.pairs.state["n_pivots"][0] > 0) == (linkage != "average")
     np.testing.assert_array_equal(with_bounds.linkage_matrix(), without.linkage_matrix())
     assert with_bounds.n_moves == without.n_moves
 
@@ -221,9 +212,9 @@ def test_a_check_can_pause_and_go_on(rng, linkage):
     live, state = pieces.state.live, pieces.state.live.tree.pairs.state
     n_paused = 0
     while live.n_pending:
-        state[PAUSE_AT] = state[LOOKED_AT] + 1
+        state["pause_at"][0] = state["looked_at"][0] + 1
         kernels.shared.homogenise.homogenise(live.tree, live.work, live.tag, 10, 10)
-        n_paused += state[PAUSED_NODE] != NULL
+        n_paused += state["paused_node"][0] != NULL
         if live.n_moves % 50 == 0:
             pieces.validate()
     assert n_paused > 10
@@ -239,7 +230,7 @@ def test_reading_while_a_check_has_paused(linkage):
     n_paused = 0
     while h.state.live.n_pending:
         h.state.live.homogenise(16)
-        n_paused += h.state.live.tree.pairs.state[PAUSED_NODE] != NULL
+        n_paused += h.state.live.tree.pairs.state["paused_node"][0] != NULL
         assert h.is_homogeneous()
         assert h.copy().is_homogeneous()
     assert n_paused > 0 or linkage in ("single", "average")
@@ -261,7 +252,8 @@ def test_centers_are_members(rng):
 def test_the_guard_counts_anew_for_another_linkage(rng):
     h = Hierarchy()
     h.insert(rng.normal(size=(8, 1)))
-    h.state.live.work.state[[MOVES, MOVES_BEFORE]] = 10**9
+    work = h.state.live.work
+    work.state["moves"] = work.state["moves_before"] = 10**9
     report = h.set_linkage("complete")
     assert report.homogeneous
     assert report.stopped_by == "homogeneous"
@@ -271,8 +263,8 @@ def test_an_edit_while_a_check_has_paused(rng):
     x = rng.normal(size=(60, 2))
     h = Hierarchy.random(x, "average", seed=1)
     state = h.state.live.tree.pairs.state
-    while state[PAUSED_NODE] == NULL:
-        state[PAUSE_AT] = state[LOOKED_AT] + 1
+    while state["paused_node"][0] == NULL:
+        state["pause_at"][0] = state["looked_at"][0] + 1
         kernels.shared.homogenise.homogenise(h.state.live.tree, h.state.live.work, h.state.live.tag, 10, 10)
     h.copy().insert(x[:1])
     h.remove([0, 1])

@@ -11,7 +11,6 @@ import pytest
 import naive
 from evertree import Report
 from evertree.errors import ParameterError
-from evertree.kernels.columns import QUOTA
 from evertree.tree import refine
 from helpers import (
     SCHEMES,
@@ -116,7 +115,7 @@ def test_scans_share_nothing_with_the_worklist(rng):
     h = Hierarchy.random(rng.normal(size=(50, 2)))
     violations = h.violations()
     assert violations.size
-    h.state.live.work.state[:] = 0
+    h.state.live.work.state[:] = np.zeros(1, h.state.live.work.state.dtype)
     h.state.live.work.mark[:] = 0
     np.testing.assert_array_equal(h.violations(), violations)
     assert not h.is_homogeneous()
@@ -213,7 +212,7 @@ def test_an_error_in_a_progress_callback_leaves_a_valid_tree(rng):
 def test_the_guard_ends_what_would_not_end(rng):
     """With a quota of a few moves the tolerance widens until nothing is worth a move, and the report says so."""
     h = Hierarchy.random(rng.normal(size=(300, 2)))
-    h.state.live.work.state[QUOTA] = 3
+    h.state.live.work.state["quota"][0] = 3
     report = h.refine()
     assert report.stopped_by == "guard"
     assert not report.homogeneous
@@ -222,7 +221,7 @@ def test_the_guard_ends_what_would_not_end(rng):
     assert not h.is_homogeneous()
     again = h.refine()  # it tries again, and the guard acts again
     assert (again.stopped_by, again.homogeneous) == ("guard", False)
-    h.state.live.work.state[QUOTA] = 10**9
+    h.state.live.work.state["quota"][0] = 10**9
     assert h.refine().stopped_by == "homogeneous"
     assert_valid_and_homogeneous(h)
 

@@ -13,7 +13,7 @@ import naive
 import naive_stable
 from evertree import Hierarchy, agglomerate, load
 from evertree.errors import ParameterError, UnstableError
-from evertree.kernels.columns import GOAL, GRAFTS_BEFORE, ORDERED_AT, STABLE_FROM_BELOW
+from evertree.kernels.columns import STABLE_FROM_BELOW
 from evertree.tree import statistics
 from helpers import ONE_OF_EACH, SCHEMES, definition, hard_data, hierarchy_of, nested, params_of, weights
 
@@ -120,7 +120,7 @@ def test_every_tree_of_five_points(rng, linkage, metric):
         for number, tree in enumerate(naive.all_trees(list(range(5)))):
             h = hierarchy_of(tree, x, linkage, metric, sample_weight=weight, goal="stable", search_width=None)
             if number % 2:
-                h.state.live.work.state[GOAL] = STABLE_FROM_BELOW
+                h.state.live.work.state["goal"][0] = STABLE_FROM_BELOW
                 while h.state.live.n_pending or h.state.live.n_due:
                     h.state.live.stabilise()
             else:
@@ -316,7 +316,7 @@ def test_nodes_of_a_small_tree_are_numbered_anew(rng, monkeypatch, named):
     monkeypatch.setattr("evertree.tree.statistics.PART", 8)
     h = Hierarchy("average", "cosine")
     h.insert(x, keys=keys)
-    assert h.state.live.work.state[ORDERED_AT] > 0
+    assert h.state.live.work.state["ordered_at"][0] > 0
     h.validate()
     np.testing.assert_array_equal(h.linkage_matrix(), plain.linkage_matrix())
     np.testing.assert_array_equal(h.points(), x)
@@ -425,7 +425,7 @@ def test_the_guard(rng):
     x = rng.normal(size=(200, 3))
     h = Hierarchy(search_width=None)
     h.insert(x)
-    h.state.live.work.state[GRAFTS_BEFORE] = -(10**7)
+    h.state.live.work.state["grafts_before"][0] = -(10**7)
     report = h.refine()
     assert report.stopped_by == "guard"
     assert not report.stable
@@ -435,7 +435,9 @@ def test_the_guard(rng):
     h.certify()
     h = Hierarchy(search_width=None)
     h.insert(x)
-    h.state.live.work.state[GRAFTS_BEFORE] = -30 * 200 - 1000  # one quota is used up: the order changes, nothing else
+    h.state.live.work.state["grafts_before"][0] = (
+        -30 * 200 - 1000
+    )  # one quota is used up: the order changes, nothing else
     assert h.refine().stable
     h.certify()
 
@@ -446,7 +448,7 @@ def test_ctrl_c_while_nodes_are_numbered_anew(rng, monkeypatch):
     monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 50)
     h = Hierarchy()
     h.insert(rng.normal(size=(300, 3)), keys=[f"k{i}" for i in range(300)])
-    h.state.live.work.state[ORDERED_AT] = 0
+    h.state.live.work.state["ordered_at"][0] = 0
     permute = type(h.state.live)._permute
 
     def interrupted(*args):

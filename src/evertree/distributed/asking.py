@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.distributed.parts import STRIDE, Part, find_nodes, subtree_of
 from evertree.distributed.pieces import Piece, inflate, live_nodes
-from evertree.kernels.columns import LIGHTEST, NULL
+from evertree.kernels.columns import NULL
 from evertree.tree import Aim, MeanLiveTree
 from evertree.tree.scheme import Scheme
 from evertree.tree.statistics import plain
@@ -210,7 +210,7 @@ def _asked(
     order = np.argsort(own, kind="stable")
     twins, own = twins[order], own[order]
     live, guests = _with_room_for_guests(upper, scheme, aim)
-    live.search.bound[LIGHTEST] = lightest
+    live.search.lightest[0] = lightest
     starts = np.full(own.size, live.root, np.int64)
     n_doors = live.search.front.shape[1] if aim.search_width else upper.n_leaves
     partner, value, doors = np.empty(own.size, np.int32), np.empty(own.size), np.empty((own.size, n_doors), np.int32)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.distributed.pieces import Outline, Piece, deflate, inflate, join, live_nodes, side_by_side, split
-from evertree.kernels.columns import NULL, ROOT, TO_FIND
+from evertree.kernels.columns import NULL, TO_FIND
 from evertree.tree import Aim, Incoming
 from evertree.tree.parallel.treelets import LoneTree
 from evertree.tree.scheme import Scheme
@@ -291,7 +291,7 @@ class _Edit:
     def begin(self, subtree: int) -> NDArray[np.int64]:
         """Make a subtree the tree that is edited; return its nodes, children first."""
         self._subtree, root = subtree, int(self._roots[subtree])
-        self.live.tree.state[ROOT] = self._live_roots[subtree]
+        self.live.tree.state["root"][0] = self._live_roots[subtree]
         n = int(self._stop[root] - self._first[root])
         leaves = np.arange(self._first[root], self._stop[root])
         return np.concatenate([leaves, np.arange(root - n + 2, root + 1)]) if n > 1 else leaves

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.kernels.columns import FRESH, INNER_TOP, LEAF_TOP, N_POINTS, NULL, ROOT
+from evertree.kernels.columns import NULL
 from evertree.tree import Aim, Incoming, MeanLiveTree
 from evertree.tree.parallel.treelets import LoneTree
 from evertree.tree.scheme import Scheme
@@ -190,7 +190,7 @@ def live_nodes(piece: Piece, nodes: NDArray[Any]) -> NDArray[np.int64]:
 def inflate(piece: Piece, scheme: Scheme, aim: Aim, n_more: int = 0) -> LoneTree:
     """A live tree of a piece, with room for more points. Leaf i is node 2 i, and union j is node 2 j + 1.
 
-    Of several subtrees, the first is the tree; set ``live.tree.state[ROOT]`` for another. Nothing is pending or due,
+    Of several subtrees, the first is the tree; set the root of its state for another. Nothing is pending or due,
     and lists of neighbours are empty. O(n m).
     """
     k, n_unions = piece.n_leaves, len(piece.children)
@@ -200,7 +200,7 @@ def inflate(piece: Piece, scheme: Scheme, aim: Aim, n_more: int = 0) -> LoneTree
     incoming = Incoming(piece.mean if piece.points is None else piece.points, piece.mean)
     leaves = live.add_leaves(incoming, piece.size, plain(piece.birth), np.empty(0, np.int32))
     live.search.fresh[:] = 0
-    live.search.state[FRESH] = 0
+    live.search.state["fresh"][0] = 0
     if piece.atoms is not None:
         for name in ("variance", "height", "radius"):
             getattr(tree, name)[leaves] = getattr(piece.atoms, name)
@@ -209,8 +209,8 @@ def inflate(piece: Piece, scheme: Scheme, aim: Aim, n_more: int = 0) -> LoneTree
     children = live_nodes(piece, piece.children)
     tree.left[unions], tree.right[unions] = children[:, 0], children[:, 1]
     tree.parent[children[:, 0]] = tree.parent[children[:, 1]] = unions
-    tree.state[[N_POINTS, INNER_TOP]] = k, n_unions
-    tree.state[ROOT] = live_nodes(piece, piece.roots()[:1])[0] if k else NULL
+    tree.state["n_points"], tree.state["inner_top"] = k, n_unions
+    tree.state["root"][0] = live_nodes(piece, piece.roots()[:1])[0] if k else NULL
     kernels.statistics.merge.merge_all(tree, live.tag, unions)
     live.prepare_search()
     return live
@@ -225,7 +225,7 @@ def deflate(live: MeanLiveTree, origin: Piece | None = None) -> tuple[Piece, NDA
         The piece that it was inflated from, where leaves are atoms.
     """
     tree = live.tree
-    roots = np.concatenate([_roots_among(live, LEAF_TOP, 0), _roots_among(live, INNER_TOP, 1)])
+    roots = np.concatenate([_roots_among(live, "leaf_top", 0), _roots_among(live, "inner_top", 1)])
     roots = roots[np.argsort(tree.birth[roots])]
     nodes = np.concatenate([np.empty(0, np.int32), *(live.nodes(int(root)) for root in roots)])
     is_leaf = nodes % 2 == 0
@@ -249,8 +249,8 @@ def _stretches(children: NDArray[np.int32], n_leaves: int) -> tuple[NDArray[np.i
     return first, stop
 
 
-def _roots_among(live: MeanLiveTree, top: int, parity: int) -> NDArray[np.int32]:
-    parent = live.tree.parent[parity : 2 * int(live.tree.state[top]) : 2]
+def _roots_among(live: MeanLiveTree, top: str, parity: int) -> NDArray[np.int32]:
+    parent = live.tree.parent[parity : 2 * int(live.tree.state[top][0]) : 2]
     return (2 * np.flatnonzero(parent == NULL) + parity).astype(np.int32)
 
 

@@ -10,24 +10,16 @@ from numpy.typing import NDArray
 
 from evertree.errors import CorruptFileError
 from evertree.kernels.columns import (
-    CURSOR,
-    FRESH_ROW,
-    GOAL,
-    INNER_TOP,
-    LEAF_TOP,
+    HOMOGENEOUS,
     MEAN_NODE,
     N_NEAR,
-    N_POINTS,
-    N_SEARCH_STATE,
-    N_TREE_STATE,
-    N_WORK_STATE,
     NULL,
-    ORDERED_AT,
     PAIR_NODE,
-    PENDING,
-    ROOT,
+    SEARCH_STATE,
     STABLE_FROM_BELOW,
+    TREE_STATE,
     UNLIMITED,
+    WORK_STATE,
 )
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -52,13 +44,13 @@ def check_layout(arrays: Arrays, is_of_means: bool, stores_dissimilarities: bool
     expected: dict[str, tuple[Any, tuple[int | None, ...]]] = {
         **{f"work.{name}": of_nodes.pop(name) for name in ("mark", "due")},
         **{f"tree.{name}": kind for name, kind in of_nodes.items()},
-        "tree.state": (np.int64, (N_TREE_STATE,)),
+        "tree.state": (np.int64, (len(TREE_STATE.names or ()),)),
         "tree.mean": (data.dtype, shape),
         "x": (data.dtype, shape),
         "search.near": (np.int32, (lists, N_NEAR)),
         "search.near_value": (data.dtype, (lists, N_NEAR)),
         "search.fresh": (np.uint8, (lists,)),
-        "search.state": (np.int64, (N_SEARCH_STATE,)),
+        "search.state": (np.int64, (len(SEARCH_STATE.names or ()),)),
     }
     for name, (kind, lengths) in expected.items():
         if name in arrays and (arrays[name].dtype, arrays[name].shape) != (kind, lengths):
@@ -72,7 +64,8 @@ def check_layout(arrays: Arrays, is_of_means: bool, stores_dissimilarities: bool
 
 
 def _check_tree(arrays: Arrays, size: int) -> None:
-    root, n_points, leaf_top, inner_top = arrays["tree.state"][[ROOT, N_POINTS, LEAF_TOP, INNER_TOP]].tolist()
+    state = dict(zip(TREE_STATE.names or (), arrays["tree.state"].tolist(), strict=True))
+    root, n_points, leaf_top, inner_top = (state[name] for name in ("root", "n_points", "leaf_top", "inner_top"))
     is_sound = -1 <= root < size and (root == NULL) == (n_points == 0) and 0 <= n_points <= size // 2
     is_sound &= 2 * max(leaf_top, inner_top) == size and min(leaf_top, inner_top) >= 0
     for name in ("left", "right"):
@@ -87,14 +80,13 @@ def _check_work(arrays: Arrays, size: int) -> None:
     """The worklist, and how far searches are; an older version had a shorter state."""
     pending, state = arrays["work.pending"], arrays["work.state"]
     is_sound = pending.dtype == np.int32 and pending.ndim == 1 and pending.size <= size
-    is_sound &= state.dtype == np.int64 and state.ndim == 1 and PENDING < state.size <= N_WORK_STATE
+    is_sound &= state.dtype == np.int64 and state.ndim == 1 and 0 < state.size <= len(WORK_STATE.names or ())
     if is_sound:
-        counts = np.delete(state, [place for place in (CURSOR, ORDERED_AT) if place < state.size])
-        is_sound &= bool(np.all((counts >= 0) & (counts < UNLIMITED))) and int(state[PENDING]) == pending.size
-        is_sound &= state.size <= GOAL or int(state[GOAL]) <= STABLE_FROM_BELOW
-        is_sound &= state.size <= CURSOR or NULL <= int(state[CURSOR]) < size
-        is_sound &= state.size <= ORDERED_AT or abs(int(state[ORDERED_AT])) < UNLIMITED
+        counts = dict(zip(WORK_STATE.names or (), state.tolist(), strict=False))
+        is_sound &= NULL <= counts.pop("cursor", NULL) < size and abs(counts.pop("ordered_at", 0)) < UNLIMITED
+        is_sound &= all(0 <= count < UNLIMITED for count in counts.values()) and counts["pending"] == pending.size
+        is_sound &= counts.get("goal", HOMOGENEOUS) <= STABLE_FROM_BELOW
     if "search.state" in arrays:
-        is_sound &= 0 <= int(arrays["search.state"][FRESH_ROW]) <= size
+        is_sound &= 0 <= int(arrays["search.state"].view(SEARCH_STATE)["fresh_row"][0]) <= size
     if not is_sound:
         raise CorruptFileError("what is left to do for the tree is not known")

@@ -15,16 +15,7 @@ from evertree.input.keys import KeyTable, whole_part
 from evertree.io.archive import SIGNS_OF_DAMAGE, read, write
 from evertree.io.array_checks import check_layout
 from evertree.io.json_values import decode_all, encode_all
-from evertree.kernels.columns import (
-    INNER_TOP,
-    LEAF_TOP,
-    N_WORK_STATE,
-    PENDING,
-    MeanTree,
-    Search,
-    Worklist,
-    new_search,
-)
+from evertree.kernels.columns import TREE_STATE, WORK_STATE, MeanTree, Search, Worklist, new_search
 from evertree.state import State
 from evertree.tree import Aim, Incoming, LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
 from evertree.tree.base import MOST_POINTS
@@ -66,14 +57,14 @@ def contents(state: State) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "window": None if state.window is None else state.window.state(),
     }
     arrays |= {f"tree.{name}": column[:used] for name, column in live.tree._asdict().items() if name != "pairs"}
-    arrays["tree.state"] = live.tree.state
-    arrays["work.pending"] = live.work.stack[: live.work.state[PENDING]]
+    arrays["tree.state"] = live.tree.state.view(np.int64)
+    arrays["work.pending"] = live.work.stack[: live.work.state["pending"][0]]
     arrays["work.mark"] = live.work.mark[:used]
     arrays["work.due"] = live.work.due[:used]
-    arrays["work.state"] = live.work.state
+    arrays["work.state"] = live.work.state.view(np.int64)
     for name in ("near", "near_value", "fresh"):
         arrays[f"search.{name}"] = getattr(live.search, name)[: used // 2]
-    arrays["search.state"] = live.search.state
+    arrays["search.state"] = live.search.state.view(np.int64)
     arrays["leaves"] = keys.leaves()
     if keys.is_numbered:
         arrays["numbers"] = np.array(keys.keys(), np.int64)
@@ -201,6 +192,7 @@ def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str,
     has_kept = scheme.vectors.changes_points if scheme.vectors else scheme.holds == OBJECTS and n_columns is not None
     if has_kept != (points is not None):
         raise CorruptFileError("there are points where there should be none, or none where there should be some")
+    columns["state"] = columns["state"].view(TREE_STATE)
     _forget_unused(columns)
     work, search = _work_of(arrays, columns["parent"].size), _search_of(arrays)
     if scheme.has_statistics:
@@ -220,8 +212,8 @@ def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str,
 
 def _forget_unused(columns: dict[str, NDArray[Any]]) -> None:
     """Make rows that no node has had yet as they are in a new tree, whatever a file says of them."""
-    for kind, top in enumerate((LEAF_TOP, INNER_TOP)):
-        first = 2 * max(int(columns["state"][top]), 0) + kind
+    for kind, top in enumerate(("leaf_top", "inner_top")):
+        first = 2 * max(int(columns["state"][top][0]), 0) + kind
         for name, column in columns.items():
             if name != "state":
                 column[first::2] = 0
@@ -230,9 +222,9 @@ def _forget_unused(columns: dict[str, NDArray[Any]]) -> None:
 def _work_of(arrays: dict[str, NDArray[Any]], size: int) -> Worklist:
     """The worklist; an older version had a shorter state, and did not say which nodes are due for a search."""
     pending, old = arrays["work.pending"], arrays["work.state"]
-    stack, state = np.empty(size, np.int32), np.zeros(N_WORK_STATE, np.int64)
+    stack, state = np.empty(size, np.int32), np.zeros(1, WORK_STATE)
     stack[: pending.size] = pending
-    state[: old.size] = old
+    state.view(np.int64)[: old.size] = old
     return Worklist(stack, arrays["work.mark"], arrays.get("work.due", np.zeros(size, np.uint8)), state)
 
 
@@ -241,5 +233,5 @@ def _search_of(arrays: dict[str, NDArray[Any]]) -> Search:
     search = new_search(0, 1, np.dtype(np.float64))
     if "search.near" not in arrays:
         return search
-    search.state[:] = arrays["search.state"]
+    search.state.view(np.int64)[:] = arrays["search.state"]
     return search._replace(**{name: arrays[f"search.{name}"] for name in ("near", "near_value", "fresh")})

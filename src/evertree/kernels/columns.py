@@ -24,33 +24,41 @@ NOISE = -1
 #: ``parent`` of a node that is on a list of free nodes is ``FREE - (next free node + 1)``: below NULL.
 FREE = -2
 
-# Entries of a tree's `state`.
-ROOT = 0  # the root, or NULL
-N_POINTS = 1  # how many leaves hang in the tree
-LEAF_TOP = 2  # leaves with this row or a higher one were never used
-INNER_TOP = 3  # the same for inner nodes
-FREE_LEAF = 4  # a leaf to use again, or NULL
-FREE_INNER = 5  # an inner node to use again, or NULL
-N_TREE_STATE = 6
 
-# Entries of `Worklist.state`.
-PENDING = 0  # how many nodes wait
-CHECKS = 1  # checks made so far
-MOVES = 2  # moves made so far
-MOVES_BEFORE = 3  # as many had been made when the list was last empty
-QUOTA = 4  # after this many moves since then the guard makes the tolerance ten times wider, and so on
-GUARDED = 5  # how often the list became empty only because the guard had widened the tolerance
-DUE = 6  # how many nodes are due for a search
-CURSOR = 7  # the node at which the search for the next due node goes on
-SEARCHES = 8  # searches for a blocking pair made so far
-GRAFTS = 9  # grafts made so far
-GRAFTS_BEFORE = 10  # as many had been made when no node was last due
-GOAL = 11  # which moves are made: one of the following
-INSERTED = 12  # points inserted so far
-ORDERED_AT = 13  # as many points had been inserted, and grafts made, when nodes were last numbered in the tree's order
-N_WORK_STATE = 14
+def _counters(*names: str) -> np.dtype[Any]:
+    """The type of a state: whole numbers by name, of which there is one record, so that kernels can change them."""
+    return np.dtype([(name, np.int64) for name in names])
 
-# Entries of `Worklist.state[GOAL]`.
+
+#: ``tree.state["root"][0]`` is the root of a tree, and so on.
+TREE_STATE = _counters(
+    "root",  # or NULL
+    "n_points",  # how many leaves hang in the tree
+    "leaf_top",  # leaves with this row or a higher one were never used
+    "inner_top",  # the same for inner nodes
+    "free_leaf",  # a leaf to use again, or NULL
+    "free_inner",  # an inner node to use again, or NULL
+)
+
+#: Of `Worklist.state`.
+WORK_STATE = _counters(
+    "pending",  # how many nodes wait
+    "checks",  # checks made so far
+    "moves",  # moves made so far
+    "moves_before",  # as many had been made when the list was last empty
+    "quota",  # after this many moves since then the guard makes the tolerance ten times wider, and so on
+    "guarded",  # how often the list became empty only because the guard had widened the tolerance
+    "due",  # how many nodes are due for a search
+    "cursor",  # the node at which the search for the next due node goes on
+    "searches",  # searches for a blocking pair made so far
+    "grafts",  # grafts made so far
+    "grafts_before",  # as many had been made when no node was last due
+    "goal",  # which moves are made: one of the following
+    "inserted",  # points inserted so far
+    "ordered_at",  # points inserted, and grafts made, when nodes were last numbered in the tree's order
+)
+
+# Values of ``goal``.
 HOMOGENEOUS = 0  # the paper's, in any order
 STABLE = 1  # those that grafts do not undo
 STABLE_FROM_BELOW = 2  # the same, the lowest first
@@ -61,25 +69,26 @@ STALE = 2  # its statistics wait to be computed again
 WAITS = 4  # one for each stale child: two bits
 
 
-# Entries of `Pairs.state`.
-N_PIVOTS = 0  # how many pivots are in use
-TRIANGLE = 1  # what obeys the triangle inequality
-EVALUATED = 2  # dissimilarities evaluated so far
-LOOKED_AT = 3  # pairs considered so far, evaluated or not
-PAUSE_AT = 4  # a comparison of clusters pauses when so many pairs have been considered; UNLIMITED if it must not
-PAUSED_NODE = 5  # the node at which one has paused, or NULL
-PAUSED_SIDE = 6  # the child that it compares: 0 or 1; or NODE_ITSELF, which is measured
-PAUSED_ROW = 7  # how far it has come
-UNBOUNDED = 8  # so many points will be measured without bounds, because they did not help
-EVALUATED_BEFORE = 9  # dissimilarities evaluated when the point at hand had been measured
-MEASURED = 10  # the node whose linkage to every other is in `lower`, or NULL
-N_MEMBERS = 11  # how many members of the node that is measured are in `rows`
-SHARED_FROM = 12  # where so many pairs have to be compared to measure a node, that is left to threads
-N_AHEAD = 13  # how many points have been measured ahead
-AHEAD = 14  # how many of them have come since
-N_PAIRS_STATE = 15
+#: Of `Pairs.state`.
+PAIRS_STATE = _counters(
+    "n_pivots",  # how many pivots are in use
+    "triangle",  # what obeys the triangle inequality
+    "evaluated",  # dissimilarities evaluated so far
+    "looked_at",  # pairs considered so far, evaluated or not
+    "pause_at",  # a comparison of clusters pauses when this many pairs were considered; UNLIMITED if it must not
+    "paused_node",  # the node at which one has paused, or NULL
+    "paused_side",  # the child that it compares: 0 or 1; or NODE_ITSELF, which is measured
+    "paused_row",  # how far it has come
+    "unbounded",  # this many points will be measured without bounds, because they did not help
+    "evaluated_before",  # dissimilarities evaluated when the point at hand had been measured
+    "measured",  # the node whose linkage to every other is in `lower`, or NULL
+    "n_members",  # how many members of the node that is measured are in `rows`
+    "shared_from",  # where this many pairs have to be compared to measure a node, that is left to threads
+    "n_ahead",  # how many points have been measured ahead
+    "ahead",  # how many of them have come since
+)
 
-# An entry of `Pairs.state[PAUSED_SIDE]`.
+#: A value of ``paused_side``.
 NODE_ITSELF = 2
 
 # What obeys the triangle inequality: nothing that is known, the dissimilarity, or its root.
@@ -129,7 +138,7 @@ class MeanTree(NamedTuple):
     right: NDArray[np.int32]  # (capacity,)
     birth: NDArray[np.int64]  # (capacity,) smallest insertion number among the members: it breaks ties
     size: NDArray[np.float64]  # (capacity,) sum of the members' weights
-    state: NDArray[np.int64]  # (N_TREE_STATE,)
+    state: NDArray[Any]  # (1,) of TREE_STATE
     variance: NDArray[np.float64]  # (capacity,) mean squared distance from the mean (`eq.variance`)
     height: NDArray[np.float64]  # (capacity,) ζ between the children, 0 for a leaf
     radius: NDArray[np.float64]  # (capacity,) no member is farther from the mean: a bound
@@ -145,7 +154,7 @@ class Pairs(NamedTuple):
     pivots: NDArray[np.int32]  # (MOST_PIVOTS,) rows of the pivots, which are points of the tree
     to_pivots: NDArray[np.float64]  # (MOST_PIVOTS,) dissimilarities between the point at hand and the pivots
     pivot: NDArray[np.float64]  # (n_rows, MOST_PIVOTS) distances to the pivots
-    state: NDArray[np.int64]  # (N_PAIRS_STATE,)
+    state: NDArray[Any]  # (1,) of PAIRS_STATE
     paused: NDArray[np.float64]  # (1,) the value that a paused comparison has come to
     span: NDArray[np.float64]  # (2, MOST_PIVOTS) smallest and largest distance of some rows to each pivot
     lower: NDArray[np.float64]  # (capacity,) bounds on the linkage between the point at hand and each node
@@ -172,7 +181,7 @@ class PairTree(NamedTuple):
     right: NDArray[np.int32]  # (capacity,)
     birth: NDArray[np.int64]  # (capacity,) smallest insertion number among the members: it breaks ties
     size: NDArray[np.float64]  # (capacity,) sum of the members' weights
-    state: NDArray[np.int64]  # (N_TREE_STATE,)
+    state: NDArray[Any]  # (1,) of TREE_STATE
     height: NDArray[np.float64]  # (capacity,) ζ between the children, 0 for a leaf
     cross_left: NDArray[np.float64]  # (capacity,) at most ζ between the left child and the sibling
     cross_right: NDArray[np.float64]  # (capacity,) the same for the right child
@@ -192,34 +201,31 @@ class Worklist(NamedTuple):
     stack: NDArray[np.int32]  # (capacity,) each node stands in it at most once
     mark: NDArray[np.uint8]  # (capacity,) bits QUEUED, STALE and WAITS
     due: NDArray[np.uint8]  # (capacity,) whether a blocking pair may have arisen with the node since it was searched
-    state: NDArray[np.int64]  # (N_WORK_STATE,)
+    state: NDArray[Any]  # (1,) of WORK_STATE
 
 
 #: Neighbours that are kept of each point.
 N_NEAR = 16
 
-# Entries of `Search.state`.
-STAMP = 0  # the number of the last search
-REACH = 1  # how far searches go: one of the following
-FRESH = 2  # how many steps are left to do for the lists of neighbours: the sum of `Search.fresh`
-FRESH_ROW = 3  # the row at which they go on
-NOTES = 4  # which lists a leaf that is met goes on: one of the following
-STOP_AT = 5  # refinement stops for a moment when so many grafts have been made
-N_SEARCH_STATE = 6
+#: Of `Search.state`.
+SEARCH_STATE = _counters(
+    "stamp",  # the number of the last search
+    "reach",  # how far searches go: one of the following
+    "fresh",  # how many steps are left to do for the lists of neighbours: the sum of `Search.fresh`
+    "fresh_row",  # the row at which they go on
+    "notes",  # which lists a leaf that is met goes on: one of the following
+    "stop_at",  # refinement stops for a moment when this many grafts have been made
+)
 
-# Entries of `Search.state[REACH]`.
+# Values of ``reach``.
 BY_DESCENT = 0  # the neighbours of some members, and then a descent of some width
 EVERYWHERE = 1  # all nodes
 BY_NEIGHBOURS = 2  # the neighbours of some members alone
 
-# Entries of `Search.state[NOTES]`.
+# Values of ``notes``.
 BOTH_LISTS = 0  # that of the leaf that searches, and the other way round
 OWN_LIST = 1  # that of the leaf that searches: then others may search at the same time
 NO_LIST = 2  # none: then others may read lists at the same time
-
-# Entries of `Search.bound`.
-LIGHTEST = 0  # no point weighs less
-N_BOUNDS = 1
 
 # `Search.fresh` of a row: how many steps its list of neighbours is from being good.
 TO_FIND = 3  # it is empty
@@ -236,8 +242,8 @@ class Search(NamedTuple):
     front: NDArray[np.int32]  # (2, width) the nodes of a level at which a descent is, and those of the next
     front_value: NDArray[np.float64]  # (2, width) how far they are
     stack: NDArray[np.int32]  # (capacity,) nodes to visit
-    bound: NDArray[np.float64]  # (N_BOUNDS,)
-    state: NDArray[np.int64]  # (N_SEARCH_STATE,)
+    lightest: NDArray[np.float64]  # (1,) no point weighs less
+    state: NDArray[Any]  # (1,) of SEARCH_STATE
 
 
 def new_search(rows: int, width: int, dtype: np.dtype[Any]) -> Search:
@@ -250,8 +256,8 @@ def new_search(rows: int, width: int, dtype: np.dtype[Any]) -> Search:
         front=np.zeros((2, width), np.int32),
         front_value=np.zeros((2, width)),
         stack=np.zeros(2 * rows, np.int32),
-        bound=np.zeros(N_BOUNDS),
-        state=np.zeros(N_SEARCH_STATE, np.int64),
+        lightest=np.zeros(1),
+        state=np.zeros(1, SEARCH_STATE),
     )
 
 
@@ -263,7 +269,8 @@ def new_node_columns(capacity: int, node: np.dtype[Any]) -> tuple[dict[str, NDAr
     capacity = max(capacity, 2)
     records = np.zeros(capacity, node)
     columns: dict[str, NDArray[Any]] = {name: records[name] for name in node.names or ()}
-    columns["state"] = np.zeros(N_TREE_STATE, np.int64)
-    columns["state"][[ROOT, FREE_LEAF, FREE_INNER]] = NULL
+    columns["state"] = np.zeros(1, TREE_STATE)
+    for name in ("root", "free_leaf", "free_inner"):
+        columns["state"][name] = NULL
     mark, due = columns.pop("mark"), columns.pop("due")
-    return columns, Worklist(np.zeros(capacity, np.int32), mark, due, np.zeros(N_WORK_STATE, np.int64))
+    return columns, Worklist(np.zeros(capacity, np.int32), mark, due, np.zeros(1, WORK_STATE))

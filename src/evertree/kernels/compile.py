@@ -37,10 +37,10 @@ def _hash_of_sources() -> str:
 _SOURCES = _hash_of_sources()
 
 #: Options of what Python calls, and C never does: what unpacks a tree for a caller takes long to compile.
-_FOR_PYTHON = {"_nrt": False, "no_cfunc_wrapper": True}
+_FOR_PYTHON = {"_nrt": False, "no_cfunc_wrapper": True, "nogil": True}
 
 #: Options of what only kernels call.
-_FOR_KERNELS = {**_FOR_PYTHON, "no_cpython_wrapper": True}
+_FOR_KERNELS = {"_nrt": False, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -49,9 +49,19 @@ def kernel(function: Callable[..., Any]) -> Any:
     Numba's own cache looks only at the file in which a function stands: an edit in a file whose functions it calls
     would go unnoticed. So what is kept is stamped with the sources of all kernels.
 
-    Nothing else runs in Python meanwhile. So other threads, which may read a tree at any time, never see half an edit.
+    Other threads run meanwhile: whoever calls it holds the lock of what it changes.
     """
-    return _compiled(function, nogil=False)
+    if numba.config.DISABLE_JIT:
+        return function
+    try:
+        compiled = numba.njit(cache=True, **_FOR_PYTHON)(function)
+        cache_file = compiled._cache._cache_file
+        cache_file._source_stamp  # noqa: B018  to know that this Numba has it
+        cache_file._source_stamp = _SOURCES
+        cache_file._load_index = _or_nothing(cache_file._load_index)
+    except (RuntimeError, AttributeError):  # nowhere to keep it, or no way to stamp it: compile in every process
+        return numba.njit(**_FOR_PYTHON)(function)
+    return compiled
 
 
 def long_kernel(function: Callable[..., Any]) -> Any:
@@ -59,25 +69,6 @@ def long_kernel(function: Callable[..., Any]) -> Any:
     compiled = kernel(function)
     if not numba.config.DISABLE_JIT:
         tell_when_compiled(compiled)
-    return compiled
-
-
-def free_kernel(function: Callable[..., Any]) -> Any:
-    """As `kernel`, but other threads run meanwhile. It may change only what none of them looks at."""
-    return _compiled(function, nogil=True)
-
-
-def _compiled(function: Callable[..., Any], nogil: bool) -> Any:
-    if numba.config.DISABLE_JIT:
-        return function
-    try:
-        compiled = numba.njit(cache=True, nogil=nogil, **_FOR_PYTHON)(function)
-        cache_file = compiled._cache._cache_file
-        cache_file._source_stamp  # noqa: B018  to know that this Numba has it
-        cache_file._source_stamp = _SOURCES
-        cache_file._load_index = _or_nothing(cache_file._load_index)
-    except (RuntimeError, AttributeError):  # nowhere to keep it, or no way to stamp it: compile in every process
-        return numba.njit(nogil=nogil, **_FOR_PYTHON)(function)
     return compiled
 
 

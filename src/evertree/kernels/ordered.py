@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.kernels.columns import CHECKS, MOVES, NULL, PENDING, MeanTree, PairTree
+from evertree.kernels.columns import NULL, MeanTree, PairTree
 from evertree.kernels.compile import choose, inline, kernel
 from evertree.kernels.pairwise.check import cross, side_of
 from evertree.kernels.shared.check import find_near
@@ -97,7 +97,7 @@ def enqueue(linkage, tree, work, queue, order, u):
     if order == BOTTOM_UP:
         queue.key[u] = -tree.size[u]
     elif order == LARGEST_VIOLATION:
-        work.state[CHECKS] += 1
+        work.state["checks"][0] += 1
         near = find_near(linkage, tree, guarded_tolerance(linkage, work), u)
         queue.key[u] = violation(linkage, tree, u, near) if near != NULL else -np.inf
     k = queue.place[u]
@@ -135,7 +135,7 @@ def dequeue(queue, order):
 @inline
 def admit(linkage, tree, work, queue, order):
     """Let all nodes of the worklist wait in the queue. The worklist gives the lowest first, and so shall the queue."""
-    n = work.state[PENDING]
+    n = work.state["pending"][0]
     for k in range(n):
         enqueue(linkage, tree, work, queue, order, work.stack[n - 1 - k if order == FIRST_IN_FIRST_OUT else k])
     for _ in range(n):
@@ -157,15 +157,15 @@ def homogenise_in_order(tree, work, linkage, queue, order, max_moves):
 
     What waits moves from the worklist into the empty `queue`, which is not used again, and what is left moves back.
     """
-    last_move = work.state[MOVES] + max_moves
+    last_move = work.state["moves"][0] + max_moves
     admit(linkage, tree, work, queue, order)
-    while queue.state[N_WAITING] > 0 and work.state[MOVES] < last_move:
+    while queue.state[N_WAITING] > 0 and work.state["moves"][0] < last_move:
         v = dequeue(queue, order)
-        work.state[CHECKS] += 1
+        work.state["checks"][0] += 1
         near = find_near(linkage, tree, guarded_tolerance(linkage, work), v)
         if near != NULL:
             make_move(linkage, tree, work, v, near)
-            work.state[MOVES] += 1
+            work.state["moves"][0] += 1
             admit(linkage, tree, work, queue, order)
     if queue.state[N_WAITING] == 0:
         note_empty(work)

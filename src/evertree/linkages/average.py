@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import ITSELF, LEFT_IS_EXACT, RIGHT_IS_EXACT, TRIANGLE
+from evertree.kernels.columns import ITSELF, LEFT_IS_EXACT, RIGHT_IS_EXACT
 from evertree.kernels.compile import inline, step
 from evertree.kernels.pairwise.check import (
     LARGEST_ERROR,
@@ -102,7 +102,7 @@ def derive(linkage, tree, v, side):
 def least_cross(linkage, tree, v):
     """The larger of the two exceeds the smaller by no more than the height of `v`."""
     share = max(tree.size[tree.left[v]], tree.size[tree.right[v]]) / tree.size[v]
-    return tree.height[tree.parent[v]] - share * tree.height[v] if tree.pairs.state[TRIANGLE] == ITSELF else 0.0
+    return tree.height[tree.parent[v]] - share * tree.height[v] if tree.pairs.state["triangle"][0] == ITSELF else 0.0
 
 
 @inline

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evertree.kernels.columns import ITSELF, TRIANGLE
+from evertree.kernels.columns import ITSELF
 from evertree.kernels.compile import step
 from evertree.kernels.pairwise.check import cross, forget_cross, set_cross, side_of
 from evertree.kernels.pairwise.pairs import farthest
@@ -70,7 +70,7 @@ def derive(linkage, tree, v, side):
 
 def least_cross(linkage, tree, v):
     """The larger of the two exceeds the smaller by no more than the height of `v`."""
-    return tree.height[tree.parent[v]] - tree.height[v] if tree.pairs.state[TRIANGLE] == ITSELF else 0.0
+    return tree.height[tree.parent[v]] - tree.height[v] if tree.pairs.state["triangle"][0] == ITSELF else 0.0
 
 
 def inherit(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):

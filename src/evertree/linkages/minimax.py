@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NOTHING, SQUARE_ROOT, TRIANGLE
+from evertree.kernels.columns import NOTHING, SQUARE_ROOT
 from evertree.kernels.compile import step
 from evertree.kernels.pairwise.pairs import collect_rows, copy_rows, covering_radius
 from evertree.kernels.pairwise.radius import find_radius, radius_with
@@ -78,8 +78,8 @@ def point_cross(linkage, tree, u):
 def measured_value(linkage, tree, a, u, floor):
     """No point covers both ends of the largest dissimilarity with less than half of it, where distances are true."""
     largest = tree.pairs.lower[u]
-    if tree.pairs.state[TRIANGLE] != NOTHING:
-        part = 0.25 if tree.pairs.state[TRIANGLE] == SQUARE_ROOT else 0.5
+    if tree.pairs.state["triangle"][0] != NOTHING:
+        part = 0.25 if tree.pairs.state["triangle"][0] == SQUARE_ROOT else 0.5
         if part * largest * (1.0 - 1e-9) >= floor:
             return floor
     return value_below(linkage, tree, a, u, floor)

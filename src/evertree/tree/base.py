@@ -15,31 +15,10 @@ from evertree.errors import DimensionError
 from evertree.kernels.columns import (
     BOTH_LISTS,
     BY_DESCENT,
-    CHECKS,
-    DUE,
     EVERYWHERE,
-    GOAL,
-    GRAFTS,
-    GRAFTS_BEFORE,
-    GUARDED,
     HOMOGENEOUS,
-    INNER_TOP,
-    INSERTED,
-    LEAF_TOP,
-    LIGHTEST,
-    MOVES,
-    MOVES_BEFORE,
-    N_POINTS,
-    NOTES,
     NULL,
-    ORDERED_AT,
-    PENDING,
-    QUOTA,
-    REACH,
-    ROOT,
-    SEARCHES,
     STABLE,
-    STAMP,
     TO_FIND,
     UNLIMITED,
     MeanTree,
@@ -273,12 +252,12 @@ class LiveTree(ABC):
     @property
     def n_points(self) -> int:
         """How many points hang in the tree."""
-        return int(self.tree.state[N_POINTS])
+        return int(self.tree.state["n_points"][0])
 
     @property
     def root(self) -> int:
         """The root, or NULL."""
-        return int(self.tree.state[ROOT])
+        return int(self.tree.state["root"][0])
 
     @property
     def capacity(self) -> int:
@@ -305,42 +284,42 @@ class LiveTree(ABC):
     @property
     def n_pending(self) -> int:
         """How many checks may have changed: with none, no move is wanted."""
-        return int(self.work.state[PENDING])
+        return int(self.work.state["pending"][0])
 
     @property
     def n_checks(self) -> int:
         """How many checks have been made so far."""
-        return int(self.work.state[CHECKS])
+        return int(self.work.state["checks"][0])
 
     @property
     def n_moves(self) -> int:
         """How many moves have been made so far."""
-        return int(self.work.state[MOVES])
+        return int(self.work.state["moves"][0])
 
     @property
     def n_grafts(self) -> int:
         """How many grafts have been made so far."""
-        return int(self.work.state[GRAFTS])
+        return int(self.work.state["grafts"][0])
 
     @property
     def n_searches(self) -> int:
         """How many searches for blocking pairs have been made so far."""
-        return int(self.work.state[SEARCHES])
+        return int(self.work.state["searches"][0])
 
     @property
     def n_due(self) -> int:
         """How many nodes may be in a blocking pair that has not been looked for."""
-        return int(self.work.state[DUE])
+        return int(self.work.state["due"][0])
 
     @property
     def n_guarded(self) -> int:
         """How often the guard against endless moves has had to act since all nodes were last noted for a check."""
-        return int(self.work.state[GUARDED])
+        return int(self.work.state["guarded"][0])
 
     @property
     def n_used(self) -> int:
         """Rows of the columns that are, or were, in use."""
-        return 2 * max(int(self.tree.state[LEAF_TOP]), int(self.tree.state[INNER_TOP]))
+        return 2 * max(int(self.tree.state["leaf_top"][0]), int(self.tree.state["inner_top"][0]))
 
     def nodes(self, root: int | None = None) -> NDArray[np.int32]:
         """All nodes, or those below `root` and itself, children first. O(their number)."""
@@ -357,8 +336,8 @@ class LiveTree(ABC):
 
     def is_in_use(self, u: int) -> bool:
         """Whether `u` is a node of the tree, or a leaf that is about to be."""
-        top = LEAF_TOP if u % 2 == 0 else INNER_TOP
-        return bool(0 <= u >> 1 < self.tree.state[top] and self.tree.parent[u] >= NULL)
+        top = "leaf_top" if u % 2 == 0 else "inner_top"
+        return bool(0 <= u >> 1 < self.tree.state[top][0] and self.tree.parent[u] >= NULL)
 
     def reserve(self, n_more: int) -> None:
         """Make room for `n_more` points. O(1) amortised. If memory does not suffice, nothing has changed."""
@@ -384,8 +363,8 @@ class LiveTree(ABC):
     def move_towards(self, goal: str) -> None:
         """Make the moves of a goal from now on. The paper's are more, for Ward: then all nodes are checked again."""
         wanted = STABLE if goal == "stable" else HOMOGENEOUS
-        if wanted != self.work.state[GOAL]:
-            self.work.state[GOAL] = wanted
+        if wanted != self.work.state["goal"][0]:
+            self.work.state["goal"][0] = wanted
             if wanted == HOMOGENEOUS and not self.scheme.linkage.strongly_reducible:
                 kernels.shared.worklist.push_bottom_up(self.work, self.nodes())
 
@@ -404,18 +383,18 @@ class LiveTree(ABC):
         """Note every node for a search."""
         nodes = self.nodes()
         self.work.due[nodes] = 1
-        self.work.state[DUE] = nodes.size
+        self.work.state["due"][0] = nodes.size
 
     def prepare_search(self) -> None:
         """Make room for searches, where there is none yet."""
         if self.search.fresh.size < self.capacity:
             self.search = self._new_search(self.tree)
-        self.search.bound[LIGHTEST] = self._lightest
+        self.search.lightest[0] = self._lightest
 
     def _note_points(self, leaves: NDArray[np.int32], weights: NDArray[np.float64]) -> None:
         """Leaves are other points now: remember the smallest weight, forget their neighbours."""
         self._note_weights(weights)
-        self.work.state[INSERTED] += leaves.size
+        self.work.state["inserted"][0] += leaves.size
         self._forget_neighbours(leaves, TO_FIND)
 
     def _forget_neighbours(self, leaves: NDArray[np.int32], steps: int) -> None:
@@ -429,7 +408,7 @@ class LiveTree(ABC):
     def begin_edit(self) -> None:
         """The points change: from now on the tree is what its goal promises, and the guard counts anew."""
         self.move_towards(self.aim.goal)
-        self.work.state[GRAFTS_BEFORE] = self.work.state[GRAFTS]
+        self.work.state["grafts_before"][0] = self.work.state["grafts"][0]
 
     def reorder(self, share: float = REORDER_SHARE) -> NDArray[np.int32] | None:  # noqa: ARG002  nothing is due here
         """Number the nodes anew where that pays; return the new number of each, None if all stay as they are.
@@ -442,8 +421,8 @@ class LiveTree(ABC):
         """Whether each of `nodes` is in a blocking pair, by exhaustive search. O(n m) for each, O(n² m) for pairs."""
         size = self.tree.parent.size
         search = new_search(1, 1, self.dtype)._replace(stack=np.empty(size, np.int32), seen=np.zeros(size, np.int32))
-        search.state[REACH] = EVERYWHERE
-        search.bound[LIGHTEST] = self._lightest
+        search.state["reach"][0] = EVERYWHERE
+        search.lightest[0] = self._lightest
         found = np.zeros(nodes.size, np.bool_)
         kernels.shared.stabilise.find_blocked(self.for_scanning(), search, self.tag, nodes, found)
         return found
@@ -459,11 +438,11 @@ class LiveTree(ABC):
             for name in ("near", "near_value", "fresh"):
                 getattr(search, name)[:both] = getattr(old, name)[:both]
             search.state[:] = old.state
-            search.state[STAMP] = 0
-            search.state[NOTES] = BOTH_LISTS  # in old files this entry had another meaning
-        elif tree.state[N_POINTS]:
+            search.state["stamp"][0] = 0
+            search.state["notes"][0] = BOTH_LISTS  # in old files this entry had another meaning
+        elif tree.state["n_points"][0]:
             kernels.shared.neighbours.forget_all(tree, search, TO_FIND)
-        search.state[REACH] = EVERYWHERE if width is None else BY_DESCENT
+        search.state["reach"][0] = EVERYWHERE if width is None else BY_DESCENT
         return search
 
     def add_leaves(
@@ -523,7 +502,7 @@ class LiveTree(ABC):
         nodes = self.nodes()
         if nodes.size == 0:
             return
-        self.work.state[GUARDED] = 0
+        self.work.state["guarded"][0] = 0
         self._compute_all(nodes)
         kernels.shared.worklist.push_bottom_up(self.work, nodes)
         if self.search.fresh.size:
@@ -537,11 +516,11 @@ class LiveTree(ABC):
         for name in SHAPE:
             getattr(self.tree, name)[:used] = getattr(other.tree, name)[:used]
         self.tree.state[:] = other.tree.state
-        self.work.state[CHECKS] = other.work.state[CHECKS]
-        self.work.state[[MOVES, MOVES_BEFORE]] = other.work.state[MOVES]
-        self.work.state[[GRAFTS, GRAFTS_BEFORE]] = other.work.state[GRAFTS]
-        for entry in (SEARCHES, INSERTED, ORDERED_AT):
-            self.work.state[entry] = other.work.state[entry]
+        self.work.state["checks"][0] = other.work.state["checks"][0]
+        for name in ("moves", "grafts"):
+            self.work.state[name] = self.work.state[f"{name}_before"] = other.work.state[name]
+        for name in ("searches", "inserted", "ordered_at"):
+            self.work.state[name] = other.work.state[name]
         self.fill(leaves, incoming, other.tree.size[leaves], other.tree.birth[leaves], leaves)
         self.rebuild()
 
@@ -557,9 +536,9 @@ class LiveTree(ABC):
             work.mark[:used] = self.work.mark[:used]
             work.due[:used] = self.work.due[:used]
         else:
-            work.state[GOAL] = STABLE if self.aim.is_stable else HOMOGENEOUS
+            work.state["goal"][0] = STABLE if self.aim.is_stable else HOMOGENEOUS
         rows = tree.parent.size // 2
-        work.state[QUOTA] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
+        work.state["quota"][0] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
         has_search = hasattr(self, "search") and self.search.fresh.size > 0
         search = self._new_search(tree) if self.aim.is_stable or has_search else new_search(0, 1, self.dtype)
         self.tree, self.work, self.search = tree, work, search  # when there is memory for all of them

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.errors import DataError, DimensionError
-from evertree.kernels.columns import INNER_TOP, N_POINTS, NULL, ROOT
+from evertree.kernels.columns import NULL
 from evertree.tree.base import LiveTree
 
 
@@ -32,9 +32,9 @@ def shape_from_linkage(live: LiveTree, leaves: NDArray[np.int32], Z: NDArray[np.
     tree.parent[children[:, 0]] = inner
     tree.parent[children[:, 1]] = inner
     tree.parent[node_of[-1]] = NULL
-    tree.state[ROOT] = node_of[-1]
-    tree.state[INNER_TOP] = n - 1
-    tree.state[N_POINTS] = n
+    tree.state["root"][0] = node_of[-1]
+    tree.state["inner_top"][0] = n - 1
+    tree.state["n_points"][0] = n
 
 
 def checked_linkage_matrix(Z: object, n_points: int) -> NDArray[np.float64]:

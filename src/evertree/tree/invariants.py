@@ -10,23 +10,7 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.errors import InvariantError
-from evertree.kernels.columns import (
-    DUE,
-    FREE,
-    FREE_INNER,
-    FREE_LEAF,
-    FRESH,
-    INNER_TOP,
-    LEAF_TOP,
-    LEFT_IS_EXACT,
-    NULL,
-    PENDING,
-    QUEUED,
-    RIGHT_IS_EXACT,
-    TO_FIND,
-    MeanTree,
-    PairTree,
-)
+from evertree.kernels.columns import FREE, LEFT_IS_EXACT, NULL, QUEUED, RIGHT_IS_EXACT, TO_FIND, MeanTree, PairTree
 from evertree.tree.base import LiveTree
 from evertree.tree.pairwise import PairLiveTree
 from evertree.tree.statistics import MeanLiveTree
@@ -63,7 +47,7 @@ def check_shape(live: LiveTree) -> None:
     """Parents and children agree, there is one root, all nodes hang below it or are on a list of free ones. O(n)."""
     tree = live.tree
     n = live.n_points
-    leaf_top, inner_top = int(tree.state[LEAF_TOP]), int(tree.state[INNER_TOP])
+    leaf_top, inner_top = int(tree.state["leaf_top"][0]), int(tree.state["inner_top"][0])
     _require(0 <= n <= leaf_top <= live.capacity, "the numbers of points and of rows do not fit")
     _require(max(n - 1, 0) <= inner_top <= live.capacity, "the numbers of points and of inner nodes do not fit")
     used = np.concatenate([2 * np.arange(leaf_top), 2 * np.arange(inner_top) + 1])
@@ -84,8 +68,8 @@ def check_shape(live: LiveTree) -> None:
     )
     _require(bool(np.all(tree.parent[children] == np.concatenate([inner, inner]))), "a child has another parent")
     _require(live.nodes().size == max(2 * n - 1, 0), "not all nodes hang below the root")
-    _check_free_list(tree, int(tree.state[FREE_LEAF]), 0, leaf_top - n)
-    _check_free_list(tree, int(tree.state[FREE_INNER]), 1, inner_top - inner.size)
+    _check_free_list(tree, int(tree.state["free_leaf"][0]), 0, leaf_top - n)
+    _check_free_list(tree, int(tree.state["free_inner"][0]), 1, inner_top - inner.size)
 
 
 def _check_free_list(tree: MeanTree | PairTree, u: int, parity: int, expected: int) -> None:
@@ -100,9 +84,9 @@ def _check_free_list(tree: MeanTree | PairTree, u: int, parity: int, expected: i
 
 def check_worklist(live: LiveTree) -> None:
     """Each node waits at most once, and the marks say which. O(n)."""
-    pending = live.work.stack[: live.work.state[PENDING]]
+    pending = live.work.stack[: live.work.state["pending"][0]]
     _require(bool(np.all(pending % 2 == 1)), "a leaf waits for a check")
-    _require(bool(np.all(pending >> 1 < live.tree.state[INNER_TOP])), "a node waits that never was in the tree")
+    _require(bool(np.all(pending >> 1 < live.tree.state["inner_top"][0])), "a node waits that never was in the tree")
     marked = np.flatnonzero(live.work.mark)
     _require(bool(np.array_equal(np.sort(pending), marked)), "the worklist and its marks differ")
     _require(bool(np.all(live.work.mark[marked] == QUEUED)), "statistics are still stale")
@@ -112,11 +96,13 @@ def check_search(live: LiveTree) -> None:
     """The numbers of nodes and lists that wait for searches are right, and lists hold leaves. O(n)."""
     work, search = live.work, live.search
     due, waiting = np.flatnonzero(work.due), 2 * np.flatnonzero(search.fresh)
-    _require(due.size == int(work.state[DUE]), "not as many nodes are due as counted")
-    top = np.array([live.tree.state[LEAF_TOP], live.tree.state[INNER_TOP]])
+    _require(due.size == int(work.state["due"][0]), "not as many nodes are due as counted")
+    top = np.array([live.tree.state["leaf_top"][0], live.tree.state["inner_top"][0]])
     _require(bool(np.all(due >> 1 < top[due & 1])), "a node is due that never was in the tree")
     _require(bool(np.all(waiting >> 1 < top[0])), "a list waits whose leaf never was in the tree")
-    _require(int(search.fresh.sum(dtype=np.int64)) == int(search.state[FRESH]), "not as many lists wait as counted")
+    _require(
+        int(search.fresh.sum(dtype=np.int64)) == int(search.state["fresh"][0]), "not as many lists wait as counted"
+    )
     _require(bool(np.all(search.fresh <= TO_FIND)), "a list waits for too many steps")
     near = search.near
     _require(bool(np.all((near >= NULL) & ((near % 2 == 0) | (near == NULL)))), "a list holds no leaf")

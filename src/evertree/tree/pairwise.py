@@ -11,27 +11,15 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.kernels.columns import (
-    AHEAD,
     BLOCK,
-    EVALUATED,
     GROUP,
     ITSELF,
-    LOOKED_AT,
-    MEASURED,
     MOST_PIVOTS,
-    N_AHEAD,
-    N_PAIRS_STATE,
-    N_PIVOTS,
     NOTHING,
     NULL,
     PAIR_NODE,
-    PAUSE_AT,
-    PAUSED_NODE,
-    SHARED_FROM,
+    PAIRS_STATE,
     SQUARE_ROOT,
-    STOP_AT,
-    TRIANGLE,
-    UNBOUNDED,
     UNLIMITED,
     Pairs,
     PairTree,
@@ -137,7 +125,7 @@ class PairLiveTree(LiveTree):
     @property
     def n_evaluated(self) -> int:
         """How many dissimilarities have been evaluated so far: by us or by calls of a user's function."""
-        return self._n_called if self.stores_dissimilarities else int(self.tree.pairs.state[EVALUATED])
+        return self._n_called if self.stores_dissimilarities else int(self.tree.pairs.state["evaluated"][0])
 
     @property
     def n_bytes(self) -> int:
@@ -245,7 +233,7 @@ class PairLiveTree(LiveTree):
         super().adopt(other, leaves, incoming)
         if isinstance(other, PairLiveTree):
             self._n_called += other._n_called
-            self.tree.pairs.state[EVALUATED] += other.tree.pairs.state[EVALUATED]
+            self.tree.pairs.state["evaluated"][0] += other.tree.pairs.state["evaluated"][0]
 
     def insert(self, leaves: NDArray[np.int32]) -> None:
         """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
@@ -270,7 +258,7 @@ class PairLiveTree(LiveTree):
     def _hang(self, leaves: NDArray[np.int32]) -> int:
         """Hang some of these leaves into the tree; return how many."""
         tree, count = self.tree, leaves.size
-        n_unbounded = int(tree.pairs.state[UNBOUNDED])
+        n_unbounded = int(tree.pairs.state["unbounded"][0])
         if self._sharing is not None and self.n_points < FEWEST_TO_SHARE:
             count = min(FEWEST_TO_SHARE - self.n_points, count)
         elif self._sharing is not None:
@@ -284,13 +272,13 @@ class PairLiveTree(LiveTree):
             kernels.shared.stabilise.insert_by_search(tree, self.work, self.search, self.tag, leaves[:count])
         else:
             kernels.shared.insert.insert_leaves(tree, self.work, self.tag, leaves[:count])
-        self._bounds_helped = n_unbounded == 0 and tree.pairs.state[UNBOUNDED] == 0
+        self._bounds_helped = n_unbounded == 0 and tree.pairs.state["unbounded"][0] == 0
         return count
 
     @property
     def _bounds_points(self) -> bool:
         """Whether points that come are compared by bounds, where these help."""
-        return bool(self.tree.pairs.state[N_PIVOTS] > 0) and bool(kernels.pairwise.point.uses_bounds(self.tag))
+        return bool(self.tree.pairs.state["n_pivots"][0] > 0) and bool(kernels.pairwise.point.uses_bounds(self.tag))
 
     @contextmanager
     def threads(self) -> Iterator[None]:
@@ -328,7 +316,7 @@ class PairLiveTree(LiveTree):
     def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
         """Refine by moves and grafts within limits. A step that takes long may be left in the middle."""
         self._pause_after(max_steps)
-        self.search.state[STOP_AT] = UNLIMITED
+        self.search.state["stop_at"][0] = UNLIMITED
         last_move = self.n_moves + self.n_grafts + max_moves
         while True:
             moves_left = last_move - self.n_moves - self.n_grafts
@@ -348,7 +336,7 @@ class PairLiveTree(LiveTree):
         make, parts = self.__reduce__()
         twin: PairLiveTree = make(*parts)
         twin._n_called = self._n_called
-        twin.tree.pairs.state[EVALUATED] = self.tree.pairs.state[EVALUATED]
+        twin.tree.pairs.state["evaluated"][0] = self.tree.pairs.state["evaluated"][0]
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -362,22 +350,22 @@ class PairLiveTree(LiveTree):
         """Let a comparison of clusters pause when the time of so many steps is over."""
         state = self.tree.pairs.state
         is_limited = max_steps < UNLIMITED // PAIRS_PER_CHECK
-        state[PAUSE_AT] = state[LOOKED_AT] + PAIRS_PER_CHECK * max_steps if is_limited else UNLIMITED - 1
+        state["pause_at"][0] = state["looked_at"][0] + PAIRS_PER_CHECK * max_steps if is_limited else UNLIMITED - 1
 
     def never_pause(self) -> None:
         """Forget a check that has paused, because the tree is about to change, and pause at none."""
-        self.tree.pairs.state[PAUSED_NODE] = NULL
-        self.tree.pairs.state[PAUSE_AT] = UNLIMITED
+        self.tree.pairs.state["paused_node"][0] = NULL
+        self.tree.pairs.state["pause_at"][0] = UNLIMITED
 
     @property
     def _uses_pivots(self) -> bool:
         """Whether bounds on dissimilarities are of use, where there are any: a mean needs all pairs."""
-        return self.tree.pairs.state[TRIANGLE] != NOTHING and self.scheme.linkage.bounds_help
+        return self.tree.pairs.state["triangle"][0] != NOTHING and self.scheme.linkage.bounds_help
 
     def _choose_pivots(self) -> None:
         """Choose pivots, where they help: anew where one is gone, and when the number of points has doubled."""
         state = self.tree.pairs.state
-        if state[N_PIVOTS] == 0:
+        if state["n_pivots"][0] == 0:
             self._pivots_chosen_at = 0
         least = max(2 * self._pivots_chosen_at, FEWEST_FOR_PIVOTS)
         if self._uses_pivots and self.n_points >= least:
@@ -414,19 +402,18 @@ class PairLiveTree(LiveTree):
     def _new_pairs(self, rows: int, x: NDArray[Any], old: Pairs | None, has_points: bool = True) -> Pairs:
         """Pairs with room for so many rows, and what the old ones know."""
         metric = self.scheme.vectors
-        state = np.zeros(N_PAIRS_STATE, np.int64)
+        state = np.zeros(1, PAIRS_STATE)
         pivots, pivot = np.empty(MOST_PIVOTS, np.int32), np.empty((rows, MOST_PIVOTS))
         if old is None:
             triangle = None if metric is None else metric.triangle
-            state[TRIANGLE] = {None: NOTHING, "itself": ITSELF, "root": SQUARE_ROOT}[triangle]
-            state[[PAUSED_NODE, MEASURED]] = NULL
+            state["triangle"][0] = {None: NOTHING, "itself": ITSELF, "root": SQUARE_ROOT}[triangle]
         else:
             state[:] = old.state
-            state[[PAUSED_NODE, MEASURED]] = NULL  # whoever goes on from here starts it anew
-            state[[AHEAD, N_AHEAD]] = 0
+            state["ahead"] = state["n_ahead"] = 0
             both = min(rows, len(old.pivot))
             pivots[:], pivot[:both] = old.pivots, old.pivot[:both]
-        state[[PAUSE_AT, SHARED_FROM]] = UNLIMITED
+        state["paused_node"] = state["measured"] = NULL  # what was paused starts again
+        state["pause_at"] = state["shared_from"] = UNLIMITED
         return Pairs(
             x=x,
             params=np.array(metric.row_params if metric is not None else (), np.float64),

@@ -11,21 +11,7 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.errors import MagnitudeError
 from evertree.input.metrics import LARGEST, Metric
-from evertree.kernels.columns import (
-    GRAFTS,
-    INSERTED,
-    LEAF_TOP,
-    MEAN_NODE,
-    NULL,
-    ORDERED_AT,
-    ROOT,
-    STOP_AT,
-    UNLIMITED,
-    MeanTree,
-    Search,
-    Worklist,
-    new_node_columns,
-)
+from evertree.kernels.columns import MEAN_NODE, NULL, UNLIMITED, MeanTree, Search, Worklist, new_node_columns
 from evertree.tree.base import PART, REORDER_SHARE, Aim, Incoming, LiveTree
 from evertree.tree.scheme import Scheme
 
@@ -227,8 +213,8 @@ class MeanLiveTree(LiveTree):
     def _set_stop(self) -> None:
         """Let refinement stop where nodes should be numbered anew."""
         state = self.work.state
-        last = state[ORDERED_AT] + max(int(REORDER_SHARE * self.n_points), 1) - state[INSERTED]
-        self.search.state[STOP_AT] = last if self.n_points >= FEWEST_TO_REORDER else UNLIMITED
+        last = state["ordered_at"][0] + max(int(REORDER_SHARE * self.n_points), 1) - state["inserted"][0]
+        self.search.state["stop_at"][0] = last if self.n_points >= FEWEST_TO_REORDER else UNLIMITED
 
     def reorder(self, share: float = REORDER_SHARE) -> NDArray[np.int32] | None:
         """Number the nodes anew, so that those that are near in the tree are near in memory, where that pays.
@@ -238,13 +224,13 @@ class MeanLiveTree(LiveTree):
         that hang nowhere keep theirs.
         """
         state = self.work.state
-        n_edits = int(state[INSERTED] + state[GRAFTS])
-        if self.n_points < FEWEST_TO_REORDER or n_edits - state[ORDERED_AT] < share * self.n_points:
+        n_edits = int(state["inserted"][0] + state["grafts"][0])
+        if self.n_points < FEWEST_TO_REORDER or n_edits - state["ordered_at"][0] < share * self.n_points:
             return None
         n_edits -= self._n_waiting
-        if n_edits - state[ORDERED_AT] < share * self.n_points:
+        if n_edits - state["ordered_at"][0] < share * self.n_points:
             return None
-        state[ORDERED_AT] = n_edits
+        state["ordered_at"][0] = n_edits
         nodes = self.nodes()
         place = np.arange(self.tree.parent.size, dtype=np.int32)
         for kind in (nodes[nodes % 2 == 0], nodes[nodes % 2 == 1]):
@@ -257,7 +243,7 @@ class MeanLiveTree(LiveTree):
             column[place[nodes]] = np.where(points_to == NULL, NULL, place[points_to])
         for column in (self.tree.birth, self.tree.size, self.tree.height, self.work.mark, self.work.due):
             column[place[nodes]] = column[nodes]
-        self.tree.state[ROOT] = place[self.root]
+        self.tree.state["root"][0] = place[self.root]
         pending = self.work.stack[: self.n_pending]
         pending[:] = place[pending]
         if self.search.fresh.size:
@@ -272,7 +258,7 @@ class MeanLiveTree(LiveTree):
     @property
     def _n_waiting(self) -> int:
         """How many leaves are filled and hang nowhere yet. O(n)."""
-        allocated = self.tree.parent[: 2 * int(self.tree.state[LEAF_TOP]) : 2] >= NULL
+        allocated = self.tree.parent[: 2 * int(self.tree.state["leaf_top"][0]) : 2] >= NULL
         return int(np.count_nonzero(allocated)) - self.n_points
 
     def for_scanning(self) -> MeanTree:

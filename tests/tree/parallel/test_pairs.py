@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 import evertree as et
 import naive_stable
 from evertree import kernels
-from evertree.kernels.columns import EVALUATED, FRESH, NODE_ITSELF, NULL, PAUSED_NODE, PAUSED_ROW, PAUSED_SIDE
+from evertree.kernels.columns import NODE_ITSELF, NULL
 from evertree.tree import pairwise
 from evertree.tree.parallel import pairs
 from evertree.tree.parallel.pairs import Sharing
@@ -145,7 +145,7 @@ def test_threads_have_something_to_do(rng, shared, linkage):
     other = et.Hierarchy.random(x, linkage, n_jobs=2)
     other.refine()
     assert shared["_fill_lists"] > 0
-    assert other.state.live.search.state[FRESH] == 0
+    assert other.state.live.search.state["fresh"][0] == 0
     alone = et.Hierarchy.random(x, linkage)
     alone.refine()
     np.testing.assert_array_equal(other.linkage_matrix(), alone.linkage_matrix())
@@ -159,7 +159,7 @@ def test_bounds_are_tried_again(rng, shared):
     for n_jobs in (None, 2):
         h = et.Hierarchy("complete", n_jobs=n_jobs)
         h.insert(x)
-        counts.append(int(h.state.live.tree.pairs.state[EVALUATED]))
+        counts.append(int(h.state.live.tree.pairs.state["evaluated"][0]))
     assert shared["measure_ahead"] > len(x) // 10
     assert counts[1] <= 1.2 * counts[0]
 
@@ -177,7 +177,7 @@ def test_a_tree_can_be_read_and_edited_where_a_search_has_paused(rng, linkage):
         while live.n_due:
             live.stabilise(1)
             state = live.tree.pairs.state
-            if state[PAUSED_NODE] != NULL and state[PAUSED_SIDE] == NODE_ITSELF:
+            if state["paused_node"][0] != NULL and state["paused_side"][0] == NODE_ITSELF:
                 n_paused += 1
                 if n_paused % 50 == 1:
                     h.validate()
@@ -214,10 +214,10 @@ def test_ctrl_c_while_threads_measure_a_cluster(rng, monkeypatch):
         except KeyboardInterrupt:
             n_pressed += 1
             state = tree.pairs.state
-            if state[PAUSED_NODE] != NULL:
+            if state["paused_node"][0] != NULL:
                 n_paused += 1
-                rows = tree.pairs.rows[: state[PAUSED_ROW]]
-                share = tree.size[2 * rows] / tree.size[state[PAUSED_NODE]]
+                rows = tree.pairs.rows[: state["paused_row"][0]]
+                share = tree.size[2 * rows] / tree.size[state["paused_node"][0]]
                 between = cdist(tree.pairs.x[rows], tree.pairs.x[:1])[:, 0]
                 assert tree.pairs.lower[0] == pytest.approx(share @ between)
         else:

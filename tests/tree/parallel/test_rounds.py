@@ -14,7 +14,7 @@ import pytest
 import evertree as et
 from evertree import kernels
 from evertree.errors import ParameterError
-from evertree.kernels.columns import DUE, GUARDED, QUEUED
+from evertree.kernels.columns import QUEUED
 from evertree.tree import refine
 from evertree.tree.parallel import insert, rounds, treelets
 from helpers import WITH_STATISTICS, fingerprint, hard_data, params_of
@@ -470,7 +470,7 @@ def test_a_partner_that_is_not_to_be_had_is_not_searched_for_again(linkage):
     live = h.state.live
     leaf = h.leaf(0)
     nodes, partners = np.array([leaf], np.int32), np.array([h.parent(h.parent(leaf))], np.int32)
-    live.work.due[leaf], live.work.state[DUE] = 1, 1
+    live.work.due[leaf], live.work.state["due"][0] = 1, 1
     kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
     assert live.n_due == 0
     assert live.n_pending == 0
@@ -525,7 +525,7 @@ def test_a_guard_that_acted_in_a_treelet_is_known():
     live = h.state.live
     pieces = treelets.cut(live, 30)
     treelet = treelets.Treelet(live, *pieces.piece(0), np.empty(live.tree.parent.size, np.int32))
-    treelet.work.state[GUARDED] = 1
+    treelet.work.state["guarded"][0] = 1
     treelet.put_back(live)
     for _ in range(2):
         treelet.count(live)

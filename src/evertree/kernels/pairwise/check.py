@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import LEFT_IS_EXACT, NULL, PAUSED_NODE, PAUSED_ROW, PAUSED_SIDE, RIGHT_IS_EXACT
+from evertree.kernels.columns import LEFT_IS_EXACT, NULL, RIGHT_IS_EXACT
 from evertree.kernels.compile import inline, step
 from evertree.kernels.dispatch import linkage_may_define
 from evertree.kernels.pairwise.pairs import note_stale
@@ -123,15 +123,15 @@ def settle(linkage, tree, v, floor):
             set_cross(tree, v, side, derived, True, error)
             continue
         start, so_far = 0, NOTHING_YET
-        if state[PAUSED_NODE] == v and state[PAUSED_SIDE] == side:
-            start, so_far = state[PAUSED_ROW], tree.pairs.paused[0]
+        if state["paused_node"][0] == v and state["paused_side"][0] == side:
+            start, so_far = state["paused_row"][0], tree.pairs.paused[0]
         child = np.int64(child_at(tree, v, side))
         found, is_exact, row = compare(linkage, tree, child, np.int64(c), floor, np.int64(start), so_far)
         if row >= 0:
-            state[PAUSED_NODE], state[PAUSED_SIDE], state[PAUSED_ROW] = v, side, row
+            state["paused_node"][0], state["paused_side"][0], state["paused_row"][0] = v, side, row
             tree.pairs.paused[0] = found
             return False
-        state[PAUSED_NODE] = NULL
+        state["paused_node"][0] = NULL
         set_cross(tree, v, side, found, is_exact, 1.0)
     return True
 

@@ -11,18 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import (
-    BLOCK,
-    EVALUATED,
-    GROUP,
-    LEAF_TOP,
-    LOOKED_AT,
-    N_PIVOTS,
-    NULL,
-    PAUSE_AT,
-    SQUARE_ROOT,
-    TRIANGLE,
-)
+from evertree.kernels.columns import BLOCK, GROUP, NULL, SQUARE_ROOT
 from evertree.kernels.compile import inline, inline_sum, kernel, step
 from evertree.kernels.pairwise.dissimilarities import call_row
 from evertree.kernels.shared.topology import hangs, is_leaf
@@ -41,7 +30,7 @@ VANISHING = 1e-160
 def evaluate(pairs, i, rows, out):
     """Fill `out` with the dissimilarities between row `i` and `rows`, at most a block of them."""
     call_row(pairs.row, pairs.x, pairs.params, np.int64(i), rows, out)
-    pairs.state[EVALUATED] += rows.size
+    pairs.state["evaluated"][0] += rows.size
 
 
 @inline
@@ -74,7 +63,7 @@ def evaluate_leaves(tree, i, start, skip):
     They are in ``pairs.block``, their rows in ``pairs.some``. Returns how many they are, and the row to go on from.
     """
     pairs = tree.pairs
-    count, start = next_leaves(tree, start, tree.state[LEAF_TOP], skip)
+    count, start = next_leaves(tree, start, tree.state["leaf_top"][0], skip)
     if count > 0:
         evaluate(pairs, i, pairs.some[:count], pairs.block)
     return count, start
@@ -84,12 +73,12 @@ def evaluate_leaves(tree, i, start, skip):
 def bounds(pairs, i, j):
     """A lower and an upper bound on d(i, j), from the pivots."""
     lower, upper = 0.0, np.inf
-    for k in range(pairs.state[N_PIVOTS]):
+    for k in range(pairs.state["n_pivots"][0]):
         p, q = pairs.pivot[i, k], pairs.pivot[j, k]
         lower = max(lower, abs(p - q) - ROUNDING * (p + q) - VANISHING)
         upper = min(upper, p + q)
     upper += ROUNDING * upper + VANISHING
-    if pairs.state[TRIANGLE] == SQUARE_ROOT:
+    if pairs.state["triangle"][0] == SQUARE_ROOT:
         return lower * lower * (1.0 - ROUNDING), upper * upper * (1.0 + ROUNDING)
     return lower, upper
 
@@ -97,7 +86,7 @@ def bounds(pairs, i, j):
 @inline
 def must_pause(pairs):
     """Whether as many pairs have been considered as may be in one go."""
-    return pairs.state[LOOKED_AT] >= pairs.state[PAUSE_AT]
+    return pairs.state["looked_at"][0] >= pairs.state["pause_at"][0]
 
 
 @inline
@@ -141,9 +130,9 @@ def nearest(pairs, rows, others, start, best):
     for r in range(start, rows.size):
         if must_pause(pairs):
             return best, r
-        pairs.state[LOOKED_AT] += others.size
+        pairs.state["looked_at"][0] += others.size
         i = rows[r]
-        has_bounds = pairs.state[N_PIVOTS] > 0
+        has_bounds = pairs.state["n_pivots"][0] > 0
         count = 0
         for t in range(others.size):
             if not has_bounds or bounds(pairs, i, others[t])[0] < best:
@@ -166,9 +155,9 @@ def farthest(pairs, rows, others, start, best, enough):
     for r in range(start, rows.size):
         if best >= enough or must_pause(pairs):
             return best, r
-        pairs.state[LOOKED_AT] += others.size
+        pairs.state["looked_at"][0] += others.size
         i = rows[r]
-        has_bounds = pairs.state[N_PIVOTS] > 0
+        has_bounds = pairs.state["n_pivots"][0] > 0
         count, room = 0, FIRST
         for t in range(others.size):
             if not has_bounds or bounds(pairs, i, others[t])[1] > best:
@@ -216,7 +205,7 @@ def weighted_sum(tree, rows, others, start, total):
         if must_pause(pairs):
             return total, first
         group = rows[first : first + GROUP]
-        pairs.state[LOOKED_AT] += group.size * others.size
+        pairs.state["looked_at"][0] += group.size * others.size
         for r in range(group.size):
             pairs.means[r] = 0.0
         for t in range(0, others.size, BLOCK):
@@ -232,11 +221,11 @@ def weighted_sum(tree, rows, others, start, total):
 @inline
 def find_span(pairs, rows):
     """Fill ``pairs.span`` with the smallest and the largest distance of `rows` to each pivot."""
-    for k in range(pairs.state[N_PIVOTS]):
+    for k in range(pairs.state["n_pivots"][0]):
         pairs.span[0, k] = np.inf
         pairs.span[1, k] = 0.0
     for r in rows:
-        for k in range(pairs.state[N_PIVOTS]):
+        for k in range(pairs.state["n_pivots"][0]):
             pairs.span[0, k] = min(pairs.span[0, k], pairs.pivot[r, k])
             pairs.span[1, k] = max(pairs.span[1, k], pairs.pivot[r, k])
 
@@ -245,11 +234,11 @@ def find_span(pairs, rows):
 def least_radius(pairs, i):
     """A lower bound on the largest dissimilarity between row `i` and the rows whose span is known."""
     lower = 0.0
-    for k in range(pairs.state[N_PIVOTS]):
+    for k in range(pairs.state["n_pivots"][0]):
         p = pairs.pivot[i, k]
         slack = ROUNDING * (p + pairs.span[1, k]) + VANISHING
         lower = max(lower, p - pairs.span[0, k] - slack, pairs.span[1, k] - p - slack)
-    return lower * lower * (1.0 - ROUNDING) if pairs.state[TRIANGLE] == SQUARE_ROOT else lower
+    return lower * lower * (1.0 - ROUNDING) if pairs.state["triangle"][0] == SQUARE_ROOT else lower
 
 
 @inline
@@ -263,7 +252,7 @@ def radius_around(pairs, i, rows, enough):
             if pairs.block[s] > best:
                 best, where = pairs.block[s], t + s
         t, stop = stop, min(stop + BLOCK, rows.size)
-    pairs.state[LOOKED_AT] += t
+    pairs.state["looked_at"][0] += t
     return best, where
 
 
@@ -279,7 +268,7 @@ def covering_radius(pairs, rows, others, start, best):
     for r in range(start, rows.size):
         if must_pause(pairs):
             return best, center, r
-        pairs.state[LOOKED_AT] += 1
+        pairs.state["looked_at"][0] += 1
         i = rows[r]
         if least_radius(pairs, i) >= best:
             continue
@@ -294,13 +283,13 @@ def covering_radius(pairs, rows, others, start, best):
 @inline
 def distance(pairs, dissimilarity):
     """What obeys the triangle inequality."""
-    return np.sqrt(dissimilarity) if pairs.state[TRIANGLE] == SQUARE_ROOT else dissimilarity
+    return np.sqrt(dissimilarity) if pairs.state["triangle"][0] == SQUARE_ROOT else dissimilarity
 
 
 @kernel
 def find_pivots(pairs, rows):
     """Choose pivots among `rows`, each as far as possible from those before it; fill ``pairs.pivot``. O(n m)."""
-    pairs.state[N_PIVOTS] = 0
+    pairs.state["n_pivots"][0] = 0
     chosen = rows[0]
     for k in range(pairs.pivots.size):
         pairs.pivots[k] = chosen
@@ -315,13 +304,13 @@ def find_pivots(pairs, rows):
                     nearest_pivot = min(nearest_pivot, pairs.pivot[some[s], other])
                 if nearest_pivot > largest:
                     largest, chosen = nearest_pivot, some[s]
-    pairs.state[N_PIVOTS] = pairs.pivots.size
+    pairs.state["n_pivots"][0] = pairs.pivots.size
 
 
 @step
 def measure_pivots(pairs, row):
     """Fill the distances between a row and the pivots. O(m)."""
-    count = pairs.state[N_PIVOTS]
+    count = pairs.state["n_pivots"][0]
     if count > 0:
         evaluate(pairs, row, pairs.pivots[:count], pairs.to_pivots)
     for k in range(count):
@@ -332,7 +321,7 @@ def measure_pivots(pairs, row):
 def is_pivot(pairs, row):
     """Whether a row is one of the pivots."""
     found = False
-    for k in range(pairs.state[N_PIVOTS]):
+    for k in range(pairs.state["n_pivots"][0]):
         found |= pairs.pivots[k] == row
     return found
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import BLOCK, N_PIVOTS
-from evertree.kernels.compile import free_kernel, inline
+from evertree.kernels.columns import BLOCK
+from evertree.kernels.compile import inline, kernel
 from evertree.kernels.pairwise.pairs import bounds, evaluate, measure_pivots
 from evertree.kernels.pairwise.point import point_to_union
 from evertree.kernels.pairwise.search import add_members
@@ -33,7 +33,7 @@ def bound_ahead(pairs, rows, others, ahead):
     for r in range(rows.size):
         for t in range(others.size):
             ahead[r, 0, 2 * others[t]], ahead[r, 1, 2 * others[t]] = bounds(pairs, rows[r], others[t])
-    evaluate_ahead(pairs, rows, pairs.pivots[: pairs.state[N_PIVOTS]], ahead)
+    evaluate_ahead(pairs, rows, pairs.pivots[: pairs.state["n_pivots"][0]], ahead)
 
 
 @inline
@@ -48,7 +48,7 @@ def unite_ahead(linkage, tree, nodes, ahead):
                     ahead[r, bound, u] = point_to_union(linkage, tree, a, b, z_a, z_b)
 
 
-@free_kernel
+@kernel
 def measure_ahead(tree, linkage, rows, others, mates, nodes, ahead):
     """Fill `ahead` with bounds on the linkage between each of `rows`, which are about to come, and every node.
 
@@ -68,7 +68,7 @@ def measure_ahead(tree, linkage, rows, others, mates, nodes, ahead):
         unite_ahead(linkage, tree, nodes, known)
 
 
-@free_kernel
+@kernel
 def measure_members(tree, linkage, a, rows, start, stop):
     """Add members of `a` to its linkage to the leaves from row `start` to `stop`. See `search_pairs.add_members`."""
     add_members(linkage, tree, np.int64(a), rows, np.int64(start), np.int64(stop))

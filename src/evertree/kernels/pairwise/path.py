@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import EVALUATED, EVALUATED_BEFORE, MEASURED, N_PIVOTS, NULL, PAUSED_NODE
+from evertree.kernels.columns import NULL
 from evertree.kernels.compile import inline, kernel, step
 from evertree.kernels.dispatch import linkage_may_define
 from evertree.kernels.pairwise.check import (
@@ -147,8 +147,8 @@ def hang_on(linkage, tree, work, i, k, top):
         set_cross(tree, p, LEFT, above, True, error_above)
         value, is_exact = point_cross(linkage, tree, sibling(tree, p))
         set_cross(tree, p, RIGHT, value, is_exact, 1.0)
-    tree.pairs.state[PAUSED_NODE] = NULL
-    tree.pairs.state[MEASURED] = NULL
+    tree.pairs.state["paused_node"][0] = NULL
+    tree.pairs.state["measured"][0] = NULL
     push(work, i)
     push(work, k)
     push(work, p)
@@ -166,7 +166,7 @@ def cut_off(linkage, tree, work, i, top):
     if p == top:  # its cluster will be that of the sibling
         s = detach(tree, i)
         forget_cross(tree, s)
-        tree.pairs.state[PAUSED_NODE] = NULL
+        tree.pairs.state["paused_node"][0] = NULL
         push(work, s)
         push(work, sibling(tree, s))
         return
@@ -178,7 +178,7 @@ def cut_off(linkage, tree, work, i, top):
     if w != NULL and is_exact:
         tree.height[w], tree.error[w], tree.center[w] = value, error, NULL
     forget_cross(tree, s)
-    tree.pairs.state[PAUSED_NODE] = NULL
+    tree.pairs.state["paused_node"][0] = NULL
     push(work, s)
     push(work, sibling(tree, s))
     refresh_path(linkage, tree, work, np.int64(w), np.int64(0), np.int64(top))
@@ -188,15 +188,15 @@ def cut_off(linkage, tree, work, i, top):
 def take_in(linkage, tree, work, i, k):
     """Hang leaf `i`, which has been measured, beside node `k`."""
     hang_on(linkage, tree, work, i, k, np.int64(NULL))
-    judge_bounds(tree, tree.pairs.state[EVALUATED] - tree.pairs.state[EVALUATED_BEFORE])
+    judge_bounds(tree, tree.pairs.state["evaluated"][0] - tree.pairs.state["evaluated_before"][0])
 
 
 @step
 def let_go(linkage, tree, work, i):
     """Cut leaf `i` off, which leaves the tree."""
-    tree.pairs.state[PAUSED_NODE] = NULL
+    tree.pairs.state["paused_node"][0] = NULL
     if is_pivot(tree.pairs, i >> 1):
-        tree.pairs.state[N_PIVOTS] = 0
+        tree.pairs.state["n_pivots"][0] = 0
     if tree.parent[i] == NULL:
         detach(tree, i)
         return

@@ -8,20 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import (
-    AHEAD,
-    EVALUATED,
-    EVALUATED_BEFORE,
-    INNER_TOP,
-    LEAF_TOP,
-    MEASURED,
-    N_AHEAD,
-    N_PIVOTS,
-    N_POINTS,
-    NULL,
-    ROOT,
-    UNBOUNDED,
-)
+from evertree.kernels.columns import NULL
 from evertree.kernels.compile import inline, step
 from evertree.kernels.dispatch import linkage_may_define
 from evertree.kernels.pairwise.check import CLEAR_OF_TIES
@@ -54,11 +41,11 @@ def bound_all(tree, i):
     """`measure_leaves` by the distances to the pivots, whose own values are exact. O(n)."""
     pairs = tree.pairs
     measure_pivots(pairs, i >> 1)
-    for other in range(tree.state[LEAF_TOP]):
+    for other in range(tree.state["leaf_top"][0]):
         u = 2 * other
         if u != i and hangs(tree, u):
             pairs.lower[u], pairs.upper[u] = bounds(pairs, i >> 1, other)
-    for k in range(pairs.state[N_PIVOTS]):
+    for k in range(pairs.state["n_pivots"][0]):
         pivot = 2 * pairs.pivots[k]
         pairs.lower[pivot] = pairs.to_pivots[k]
         pairs.upper[pivot] = pairs.to_pivots[k]
@@ -69,13 +56,13 @@ def evaluate_all(tree, i):
     """`measure_leaves` exactly; this gives the distances between `i` and the pivots, too. O(n m)."""
     pairs = tree.pairs
     start = np.int64(0)
-    while start < tree.state[LEAF_TOP]:
+    while start < tree.state["leaf_top"][0]:
         count, start = evaluate_leaves(tree, i >> 1, start, i)
         for s in range(count):
             u = 2 * pairs.some[s]
             pairs.lower[u] = pairs.block[s]
             pairs.upper[u] = pairs.block[s]
-    for k in range(pairs.state[N_PIVOTS]):
+    for k in range(pairs.state["n_pivots"][0]):
         pairs.pivot[i >> 1, k] = distance(pairs, pairs.lower[2 * pairs.pivots[k]])
 
 
@@ -86,13 +73,13 @@ def measure_leaves(linkage, tree, i, comes):
     Where a point leaves, bounds would not tell which values it was decisive for.
     """
     pairs = tree.pairs
-    has_bounds = comes and uses_bounds(linkage) and pairs.state[N_PIVOTS] > 0 and pairs.state[UNBOUNDED] == 0
-    pairs.state[UNBOUNDED] = max(pairs.state[UNBOUNDED] - 1, 0)
+    has_bounds = comes and uses_bounds(linkage) and pairs.state["n_pivots"][0] > 0 and pairs.state["unbounded"][0] == 0
+    pairs.state["unbounded"][0] = max(pairs.state["unbounded"][0] - 1, 0)
     if has_bounds:
         bound_all(tree, i)
     else:
         evaluate_all(tree, i)
-    pairs.state[EVALUATED_BEFORE] = pairs.state[EVALUATED]
+    pairs.state["evaluated_before"][0] = pairs.state["evaluated"][0]
 
 
 @inline
@@ -107,7 +94,7 @@ def next_in_postorder(tree, u):
 @step
 def measure_unions(linkage, tree):
     """Fill ``pairs.lower`` and ``pairs.upper`` of all inner nodes from those of the leaves (`eq.Recurrence`). O(n)."""
-    root = tree.state[ROOT]
+    root = tree.state["root"][0]
     u = root
     while not is_leaf(u):
         u = tree.left[u]
@@ -136,10 +123,10 @@ def measure_point(linkage, tree, i, comes):
     Where they are equal they are the linkage. For a node with `i` below it they mean nothing.
     """
     state = tree.pairs.state
-    state[MEASURED] = NULL
-    if comes and state[AHEAD] < state[N_AHEAD]:
-        state[AHEAD] += 1
-        if tree.pairs.ahead.shape[1] == 1 or state[UNBOUNDED] == 0:  # bounds have not failed meanwhile
+    state["measured"][0] = NULL
+    if comes and state["ahead"][0] < state["n_ahead"][0]:
+        state["ahead"][0] += 1
+        if tree.pairs.ahead.shape[1] == 1 or state["unbounded"][0] == 0:  # bounds have not failed meanwhile
             recall_point(linkage, tree)
             return
     measure_leaves(linkage, tree, i, comes)
@@ -150,13 +137,13 @@ def measure_point(linkage, tree, i, comes):
 def recall_point(linkage, tree):
     """`measure_point` for a leaf that has been measured ahead: compute anew what has changed since. O(n)."""
     pairs = tree.pairs
-    pairs.state[UNBOUNDED] = max(pairs.state[UNBOUNDED] - 1, 0)
-    pairs.state[EVALUATED_BEFORE] = pairs.state[EVALUATED]
-    known = pairs.ahead[pairs.state[AHEAD] - 1]
-    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
+    pairs.state["unbounded"][0] = max(pairs.state["unbounded"][0] - 1, 0)
+    pairs.state["evaluated_before"][0] = pairs.state["evaluated"][0]
+    known = pairs.ahead[pairs.state["ahead"][0] - 1]
+    for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
         pairs.lower[u] = known[0, u]
         pairs.upper[u] = known[known.shape[0] - 1, u]
-    root = tree.state[ROOT]
+    root = tree.state["root"][0]
     if not pairs.stale[root]:
         return
     u, is_new = root, True
@@ -263,8 +250,8 @@ def know_children(linkage, tree, i, k, floor):
 @inline
 def judge_bounds(tree, n_evaluated):
     """Do without bounds for a while if they did not save half of the evaluations that a point takes."""
-    if n_evaluated > tree.state[N_POINTS] // 2:
-        tree.pairs.state[UNBOUNDED] = PATIENCE
+    if n_evaluated > tree.state["n_points"][0] // 2:
+        tree.pairs.state["unbounded"][0] = PATIENCE
 
 
 @step

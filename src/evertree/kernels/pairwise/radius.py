@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evertree.kernels.columns import NULL, PAUSE_AT, UNLIMITED
+from evertree.kernels.columns import NULL, UNLIMITED
 from evertree.kernels.compile import inline, step
 from evertree.kernels.pairwise.pairs import collect_rows, copy_rows, covering_radius
 from evertree.kernels.shared.topology import is_leaf
@@ -42,10 +42,10 @@ def find_radius(tree, u, most):
     rows = pairs.rows[: collect_rows(tree, u, pairs.rows)]
     others = pairs.others[: rows.size]
     copy_rows(rows, others)
-    pause_at = pairs.state[PAUSE_AT]
-    pairs.state[PAUSE_AT] = UNLIMITED
+    pause_at = pairs.state["pause_at"][0]
+    pairs.state["pause_at"][0] = UNLIMITED
     radius, row, _ = covering_radius(pairs, rows, others, 0, just_above(most))
-    pairs.state[PAUSE_AT] = pause_at
+    pairs.state["pause_at"][0] = pause_at
     tree.height[u] = radius
     tree.center[u] = 2 * row
 

@@ -4,26 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import (
-    EVERYWHERE,
-    GROUP,
-    INNER_TOP,
-    LEAF_TOP,
-    LOOKED_AT,
-    MEASURED,
-    N_MEMBERS,
-    N_POINTS,
-    NODE_ITSELF,
-    NULL,
-    PAUSE_AT,
-    PAUSED_NODE,
-    PAUSED_ROW,
-    PAUSED_SIDE,
-    REACH,
-    SHARED_FROM,
-    TO_FIND,
-    UNLIMITED,
-)
+from evertree.kernels.columns import EVERYWHERE, GROUP, NODE_ITSELF, NULL, TO_FIND, UNLIMITED
 from evertree.kernels.compile import inline, step
 from evertree.kernels.dispatch import linkage_may_define, linkage_must_define
 from evertree.kernels.pairwise.check import BUSY
@@ -75,30 +56,32 @@ def measure_cluster(linkage, tree, a):
     For nodes above or below `a` they mean nothing. For minimax linkage they are the largest dissimilarity.
     """
     pairs, state = tree.pairs, tree.pairs.state
-    if state[MEASURED] == a:
+    if state["measured"][0] == a:
         return True
     count = collect_rows(tree, a, pairs.rows)
     start = np.int64(0)
-    if state[PAUSED_NODE] == a and state[PAUSED_SIDE] == NODE_ITSELF:
-        start = state[PAUSED_ROW]
+    if state["paused_node"][0] == a and state["paused_side"][0] == NODE_ITSELF:
+        start = state["paused_row"][0]
     else:
-        for row in range(tree.state[LEAF_TOP]):
+        for row in range(tree.state["leaf_top"][0]):
             pairs.lower[2 * row] = without_members(linkage)
-    state[MEASURED] = NULL
-    state[N_MEMBERS] = count
-    is_shared = state[PAUSE_AT] != UNLIMITED and (count - start) * tree.state[N_POINTS] >= state[SHARED_FROM]
+    state["measured"][0] = NULL
+    state["n_members"][0] = count
+    is_shared = (
+        state["pause_at"][0] != UNLIMITED and (count - start) * tree.state["n_points"][0] >= state["shared_from"][0]
+    )
     for r in range(start, count, GROUP):
         if is_shared or must_pause(pairs):
-            state[PAUSED_NODE], state[PAUSED_SIDE], state[PAUSED_ROW] = a, NODE_ITSELF, r
+            state["paused_node"][0], state["paused_side"][0], state["paused_row"][0] = a, NODE_ITSELF, r
             return False
         some = pairs.rows[r : min(r + GROUP, count)]
-        add_members(linkage, tree, a, some, np.int64(0), tree.state[LEAF_TOP])
-        state[LOOKED_AT] += some.size * tree.state[N_POINTS]
-    state[PAUSED_NODE] = NULL
-    for row in range(tree.state[LEAF_TOP]):
+        add_members(linkage, tree, a, some, np.int64(0), tree.state["leaf_top"][0])
+        state["looked_at"][0] += some.size * tree.state["n_points"][0]
+    state["paused_node"][0] = NULL
+    for row in range(tree.state["leaf_top"][0]):
         pairs.upper[2 * row] = pairs.lower[2 * row]
     measure_unions(linkage, tree)
-    state[MEASURED] = a
+    state["measured"][0] = a
     return True
 
 
@@ -115,7 +98,7 @@ def exhaust_pairs(linkage, tree, a, limit):
     if not measure_cluster(linkage, tree, a):
         return np.int64(BUSY), limit
     height_a = tree.height[a]
-    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
+    for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
         if tree.parent[u] <= NULL or u == a:
             continue
         height_p = tree.height[tree.parent[u]]
@@ -134,7 +117,10 @@ def partner_by_pairs(linkage, tree, search, a, limit):
     A descent would compare `a` with half of all points at once: by way of neighbours where `a` is small, otherwise with
     all nodes, which costs no more.
     """
-    if search.state[REACH] == EVERYWHERE or FEW * collect_rows(tree, a, tree.pairs.rows) >= tree.state[N_POINTS]:
+    if (
+        search.state["reach"][0] == EVERYWHERE
+        or FEW * collect_rows(tree, a, tree.pairs.rows) >= tree.state["n_points"][0]
+    ):
         return exhaust_pairs(linkage, tree, a, limit)
     return climb(linkage, tree, search, a, limit)
 
@@ -144,7 +130,7 @@ def find_near_points(linkage, tree, search, i):
     """Fill the list of leaf `i`, by looking at all others; return how many steps are left: none. O(n m)."""
     pairs = tree.pairs
     start = np.int64(0)
-    while start < tree.state[LEAF_TOP]:
+    while start < tree.state["leaf_top"][0]:
         count, start = evaluate_leaves(tree, i >> 1, start, i)
         for s in range(count):
             note_one(search, i, 2 * pairs.some[s], pairs.block[s])
@@ -155,8 +141,8 @@ def find_near_points(linkage, tree, search, i):
 def are_lists_shared(tree, search):
     """Whether threads wait to fill lists, and there is an empty one. O(n)."""
     is_empty = False
-    if tree.pairs.state[SHARED_FROM] != UNLIMITED:
-        for row in range(tree.state[LEAF_TOP]):
+    if tree.pairs.state["shared_from"][0] != UNLIMITED:
+        for row in range(tree.state["leaf_top"][0]):
             is_empty |= search.fresh[row] == TO_FIND and hangs(tree, 2 * row)
     return is_empty
 
@@ -178,7 +164,7 @@ def list_nearest(tree, search, i):
     """
     pairs, row = tree.pairs, i >> 1
     forget_near(search, i, 0)
-    for other in range(tree.state[LEAF_TOP]):
+    for other in range(tree.state["leaf_top"][0]):
         if hangs(tree, 2 * other):
             note_one(search, i, 2 * other, pairs.lower[2 * other])
     farthest = 0.0  # of as many points as the list has room for: none beyond it will be on the list
@@ -187,7 +173,7 @@ def list_nearest(tree, search, i):
             farthest = max(farthest, know_leaf(pairs, i, np.int64(search.near[row, k])))
     farthest += APART * farthest
     forget_near(search, i, 0)
-    for other in range(tree.state[LEAF_TOP]):
+    for other in range(tree.state["leaf_top"][0]):
         if hangs(tree, 2 * other) and pairs.lower[2 * other] <= farthest:
             note_one(search, i, 2 * other, know_leaf(pairs, i, 2 * other))
     for k in range(search.near.shape[1]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import PAUSE_AT, UNLIMITED
+from evertree.kernels.columns import UNLIMITED
 from evertree.kernels.compile import inline, step
 from evertree.kernels.dispatch import linkage_must_define
 from evertree.kernels.pairwise.pairs import collect_rows
@@ -38,10 +38,10 @@ def compare(linkage, tree, a, c, floor, start, value):
 @step
 def value_below(linkage, tree, a, c, floor):
     """ζ(a, c) if it is below `floor`, otherwise a value from `floor` up to it, in one go."""
-    pause_at = tree.pairs.state[PAUSE_AT]
-    tree.pairs.state[PAUSE_AT] = UNLIMITED
+    pause_at = tree.pairs.state["pause_at"][0]
+    tree.pairs.state["pause_at"][0] = UNLIMITED
     value, _, _ = compare(linkage, tree, a, c, floor, np.int64(0), NOTHING_YET)
-    tree.pairs.state[PAUSE_AT] = pause_at
+    tree.pairs.state["pause_at"][0] = pause_at
     return value
 
 

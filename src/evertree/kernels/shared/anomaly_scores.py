@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from evertree.kernels.columns import NULL, ROOT
+from evertree.kernels.columns import NULL
 from evertree.kernels.compile import inline, inline_sum, kernel
 from evertree.kernels.shared.linkage_values import height_of, is_first, value_to_point
 from evertree.kernels.shared.topology import is_leaf, sibling
@@ -61,7 +61,7 @@ def score_points(tree, linkage, points, measure, score, node, beside, joined):
     """
     for k in range(points.shape[0]):
         best, best_node, best_beside, best_value = 0.0, np.int64(NULL), np.int64(NULL), 0.0
-        u, other, value, value_above, height_above = np.int64(tree.state[ROOT]), np.int64(NULL), 0.0, 0.0, 0.0
+        u, other, value, value_above, height_above = np.int64(tree.state["root"][0]), np.int64(NULL), 0.0, 0.0, 0.0
         while True:
             is_place = True
             near, far, near_value = u, u, 0.0
@@ -114,8 +114,8 @@ def score_leaves(tree, linkage, nodes, measure, score, node):
 
     `nodes` are all, children first. NULL where nothing stands apart. O(n).
     """
-    score[tree.state[ROOT]] = 0.0
-    node[tree.state[ROOT]] = NULL
+    score[tree.state["root"][0]] = 0.0
+    node[tree.state["root"][0]] = NULL
     for t in range(nodes.size - 1, -1, -1):
         u = nodes[t]
         if is_leaf(u):

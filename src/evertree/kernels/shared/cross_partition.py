@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import EVERYWHERE, LEAF_TOP, LIGHTEST, NULL, REACH, ROOT, UNLIMITED
-from evertree.kernels.compile import free_kernel, inline, kernel
+from evertree.kernels.columns import EVERYWHERE, NULL, UNLIMITED
+from evertree.kernels.compile import inline, kernel
 from evertree.kernels.shared.linkage_values import distance_factor, least_value
 from evertree.kernels.shared.neighbours import forget_near
 from evertree.kernels.shared.topology import is_leaf, sibling
@@ -53,13 +53,13 @@ def find_below(linkage, tree, search, a, start):
     limit = tree.height[tree.parent[a]]
     if is_leaf(start):
         return np.int64(NULL), limit
-    tree.state[ROOT] = start
-    if search.state[REACH] == EVERYWHERE:
+    tree.state["root"][0] = start
+    if search.state["reach"][0] == EVERYWHERE:
         return exhaust_means(linkage, tree, search, a, limit, np.int64(UNLIMITED))
     return descend_means(linkage, tree, search, a, limit)
 
 
-@free_kernel
+@kernel
 def find_partners(tree, search, linkage, guests, twins, starts, partner, value):
     """For each of `guests`, fill in the node below ``starts[i]`` that it would rather merge with, or NULL, and ζ.
 
@@ -67,7 +67,7 @@ def find_partners(tree, search, linkage, guests, twins, starts, partner, value):
     nowhere else. ``twins[i]`` is the node of the tree that is the same cluster, or NULL. Leaves that a guest meets go
     on its list. O(width · depth · m) for each.
     """
-    root = tree.state[ROOT]
+    root = tree.state["root"][0]
     for i in range(guests.size):
         a, twin = np.int64(guests[i]), np.int64(twins[i])
         forget_near(search, a, np.int64(0))
@@ -77,7 +77,7 @@ def find_partners(tree, search, linkage, guests, twins, starts, partner, value):
         partner[i], value[i] = find_below(linkage, tree, search, a, np.int64(starts[i]))
         if twin != NULL:
             tree.parent[twin] = parent
-    tree.state[ROOT] = root
+    tree.state["root"][0] = root
 
 
 @inline
@@ -87,21 +87,21 @@ def may_hide(linkage, tree, search, a, u):
         return False
     distance = np.sqrt(sq_dist(tree.mean, a, u)) - tree.radius[u]
     limit = tree.height[tree.parent[a]]
-    return distance <= 0.0 or least_value(linkage, tree, a, distance, search.bound[LIGHTEST]) <= limit
+    return distance <= 0.0 or least_value(linkage, tree, a, distance, search.lightest[0]) <= limit
 
 
-@free_kernel
+@kernel
 def choose_doors(tree, search, linkage, guests, owner, own, doors):
     """Fill each row of `doors` with leaves of other owners that may hide a partner of a guest, then NULL.
 
     ``owner[row]`` is that of a leaf. They are among those that the guest met, the nearest first; all there are, where
     searches are exhaustive. O(N_NEAR m) for each guest, or O(n m).
     """
-    is_exact = search.state[REACH] == EVERYWHERE
+    is_exact = search.state["reach"][0] == EVERYWHERE
     for i in range(guests.size):
         a = np.int64(guests[i])
         count = 0
-        for k in range(tree.state[LEAF_TOP] if is_exact else search.near.shape[1]):
+        for k in range(tree.state["leaf_top"][0] if is_exact else search.near.shape[1]):
             u = np.int64(2 * k if is_exact else search.near[a >> 1, k])
             if u == NULL or count == doors.shape[1]:
                 break

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import GRAFTS, NULL, PAUSE_AT, UNLIMITED, MeanTree, PairTree
+from evertree.kernels.columns import NULL, UNLIMITED, MeanTree, PairTree
 from evertree.kernels.compile import choose, inline
 from evertree.kernels.pairwise.path import cut_off, hang_on
 from evertree.kernels.pairwise.point import measure_union
@@ -62,8 +62,8 @@ def _graft_means(linkage, tree, work, x, target, top):
 
 def _graft_pairs(linkage, tree, work, x, target, top):
     state = tree.pairs.state
-    pause_at = state[PAUSE_AT]
-    state[PAUSE_AT] = UNLIMITED  # an edit is made in one go
+    pause_at = state["pause_at"][0]
+    state["pause_at"][0] = UNLIMITED  # an edit is made in one go
     measure_cluster(linkage, tree, x)
     is_parent = tree.parent[x] == top
     s = np.int64(sibling(tree, x))
@@ -76,7 +76,7 @@ def _graft_pairs(linkage, tree, work, x, target, top):
             measure_union(linkage, tree, u)
             u = tree.parent[u]
     hang_on(linkage, tree, work, x, target, top)
-    state[PAUSE_AT] = pause_at
+    state["pause_at"][0] = pause_at
 
 
 #: Cut `x` off: its sibling takes the place of their parent. Hang it beside `target`, which it meets at `top`. Note the
@@ -98,5 +98,5 @@ def resolve(linkage, tree, work, search, a, q):
         return False
     x, target = (q, a) if is_lighter(tree, q, a) else (a, q)
     graft(linkage, tree, work, x, target, top)
-    work.state[GRAFTS] += 1
+    work.state["grafts"][0] += 1
     return True

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import (
-    CHECKS,
-    GOAL,
-    GUARDED,
-    HOMOGENEOUS,
-    MOVES,
-    MOVES_BEFORE,
-    NULL,
-    PENDING,
-    QUOTA,
-    STABLE_FROM_BELOW,
-)
+from evertree.kernels.columns import HOMOGENEOUS, NULL, STABLE_FROM_BELOW
 from evertree.kernels.compile import inline, long_kernel
 from evertree.kernels.dispatch import by_property
 from evertree.kernels.pairwise.check import BUSY
@@ -32,8 +21,8 @@ def guarded_tolerance(linkage, work):
     The procedure ends in exact arithmetic (`thm.Convergence`). Should rounding ever make it go round in circles, the
     tolerance grows until nothing is worth a move: no input can loop.
     """
-    moves = work.state[MOVES] - work.state[MOVES_BEFORE]
-    return linkage.tolerance * 10.0 ** (moves // work.state[QUOTA])
+    moves = work.state["moves"][0] - work.state["moves_before"][0]
+    return linkage.tolerance * 10.0 ** (moves // work.state["quota"][0])
 
 
 def _may_always(linkage, tree, tolerance, v, near):
@@ -63,7 +52,7 @@ def _push_none(linkage, tree, work, g):
 
 
 def _push_beyond(linkage, tree, work, g):
-    if work.state[GOAL] != HOMOGENEOUS:
+    if work.state["goal"][0] != HOMOGENEOUS:
         push(work, tree.parent[g])
         push(work, sibling(tree, g))
 
@@ -90,9 +79,9 @@ def make_move(linkage, tree, work, v, near):
 @inline
 def note_empty(work):
     """The worklist is empty: the guard counts from here, and notes whether it had to act."""
-    if work.state[MOVES] - work.state[MOVES_BEFORE] >= work.state[QUOTA]:
-        work.state[GUARDED] += 1
-    work.state[MOVES_BEFORE] = work.state[MOVES]
+    if work.state["moves"][0] - work.state["moves_before"][0] >= work.state["quota"][0]:
+        work.state["guarded"][0] += 1
+    work.state["moves_before"][0] = work.state["moves"][0]
 
 
 @long_kernel
@@ -103,20 +92,20 @@ def homogenise(tree, work, linkage, max_checks, max_moves):
     sibling, `far`, with that sibling; go on until there is none. With statistics, each check is O(m) and a move changes
     those of one node.
     """
-    last_check = work.state[CHECKS] + max_checks
-    last_move = work.state[MOVES] + max_moves
-    while work.state[PENDING] > 0 and work.state[CHECKS] < last_check and work.state[MOVES] < last_move:
-        v = pop_lowest(tree, work) if work.state[GOAL] == STABLE_FROM_BELOW else pop(work)
+    last_check = work.state["checks"][0] + max_checks
+    last_move = work.state["moves"][0] + max_moves
+    while work.state["pending"][0] > 0 and work.state["checks"][0] < last_check and work.state["moves"][0] < last_move:
+        v = pop_lowest(tree, work) if work.state["goal"][0] == STABLE_FROM_BELOW else pop(work)
         if tree.parent[v] <= NULL:  # the root, or a node that was given back
             continue
-        work.state[CHECKS] += 1
+        work.state["checks"][0] += 1
         tolerance = guarded_tolerance(linkage, work)
         near = find_near(linkage, tree, tolerance, v)
         if near == BUSY:
             push(work, v)
             break
-        if near != NULL and (work.state[GOAL] == HOMOGENEOUS or may_move(linkage, tree, tolerance, v, near)):
+        if near != NULL and (work.state["goal"][0] == HOMOGENEOUS or may_move(linkage, tree, tolerance, v, near)):
             make_move(linkage, tree, work, v, near)
-            work.state[MOVES] += 1
-    if work.state[PENDING] == 0:
+            work.state["moves"][0] += 1
+    if work.state["pending"][0] == 0:
         note_empty(work)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import N_POINTS, NULL, ROOT, UNLIMITED, MeanTree, PairTree
+from evertree.kernels.columns import NULL, UNLIMITED, MeanTree, PairTree
 from evertree.kernels.compile import choose, inline, kernel
 from evertree.kernels.pairwise.path import take_in
 from evertree.kernels.pairwise.point import measure_point, nearer_to_point
@@ -19,7 +19,7 @@ def _prepare_means(linkage, tree, i):
 
 
 def _prepare_pairs(linkage, tree, i):
-    if tree.state[ROOT] != NULL:
+    if tree.state["root"][0] != NULL:
         measure_point(linkage, tree, i, True)
 
 
@@ -50,7 +50,7 @@ def find_place(tree, linkage, i):
 
     Start at the root. While K would be inhomogeneous with `i` as its sibling, go to its child that is closer to `i`.
     """
-    k = tree.state[ROOT]
+    k = tree.state["root"][0]
     while not is_leaf(k):
         near = nearer_to(linkage, tree, k, i)
         if near == NULL:
@@ -62,10 +62,10 @@ def find_place(tree, linkage, i):
 @inline
 def insert_leaf(tree, work, linkage, i):
     """Hang leaf `i`, whose row is filled, where it belongs."""
-    tree.state[N_POINTS] += 1
+    tree.state["n_points"][0] += 1
     prepare(linkage, tree, i)
-    if tree.state[ROOT] == NULL:
-        tree.state[ROOT] = i
+    if tree.state["root"][0] == NULL:
+        tree.state["root"][0] = i
     else:
         hang(linkage, tree, work, i, find_place(tree, linkage, i))
 

@@ -4,20 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import (
-    BOTH_LISTS,
-    FRESH,
-    FRESH_ROW,
-    LEAF_TOP,
-    NO_LIST,
-    NOTES,
-    NULL,
-    ROOT,
-    STAMP,
-    TO_FIND,
-    MeanTree,
-    PairTree,
-)
+from evertree.kernels.columns import BOTH_LISTS, NO_LIST, NULL, TO_FIND, MeanTree, PairTree
 from evertree.kernels.compile import choose, inline, kernel, short_step, step
 from evertree.kernels.pairwise.pairs import dissimilarity
 from evertree.kernels.shared.topology import hangs
@@ -58,16 +45,16 @@ def note_near(search, i, j, value):
 @inline
 def note_met(search, i, j, value):
     """Note that leaf `i` has met leaf `j`, on the lists on which such is to be noted. O(N_NEAR)."""
-    if search.state[NOTES] != NO_LIST:
+    if search.state["notes"][0] != NO_LIST:
         note_one(search, i, j, value)
-    if search.state[NOTES] == BOTH_LISTS:
+    if search.state["notes"][0] == BOTH_LISTS:
         note_one(search, j, i, value)
 
 
 @inline
 def set_fresh(search, row, steps):
     """Note how many steps the list of a row is from being good."""
-    search.state[FRESH] += steps - np.int64(search.fresh[row])
+    search.state["fresh"][0] += steps - np.int64(search.fresh[row])
     search.fresh[row] = steps
 
 
@@ -96,12 +83,12 @@ between = choose("tree", {MeanTree: _between_means, PairTree: _between_points})
 @inline
 def begin_search(search):
     """A new stamp, by which to know what this search has seen."""
-    search.state[STAMP] += 1
-    if search.state[STAMP] == 2**31 - 1:
+    search.state["stamp"][0] += 1
+    if search.state["stamp"][0] == 2**31 - 1:
         for u in range(search.seen.size):
             search.seen[u] = 0
-        search.state[STAMP] = 1
-    return search.state[STAMP]
+        search.state["stamp"][0] = 1
+    return search.state["stamp"][0]
 
 
 @step
@@ -135,10 +122,10 @@ def improve_lists(linkage, tree, search, find, max_steps):
 
     A list that has something in it gets better when neighbours of neighbours are asked, and twice is enough.
     """
-    end = tree.state[LEAF_TOP]
-    row = search.state[FRESH_ROW]
+    end = tree.state["leaf_top"][0]
+    row = search.state["fresh_row"][0]
     steps = 0
-    while search.state[FRESH] > 0 and steps < max_steps:
+    while search.state["fresh"][0] > 0 and steps < max_steps:
         if row >= end:
             row = 0
         if search.fresh[row] > 0:
@@ -153,7 +140,7 @@ def improve_lists(linkage, tree, search, find, max_steps):
                     set_fresh(search, row, np.int64(search.fresh[row]) - 1)
                 steps += 1
         row += 1
-    search.state[FRESH_ROW] = row
+    search.state["fresh_row"][0] = row
     return steps
 
 
@@ -171,5 +158,5 @@ def forget_leaves(search, leaves, steps):
 @kernel
 def forget_all(tree, search, steps):
     """Empty all lists."""
-    for row in range(tree.state[LEAF_TOP]):
-        forget_near(search, 2 * row, steps if tree.state[ROOT] != NULL and hangs(tree, 2 * row) else 0)
+    for row in range(tree.state["leaf_top"][0]):
+        forget_near(search, 2 * row, steps if tree.state["root"][0] != NULL and hangs(tree, 2 * row) else 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NULL, ROOT, MeanTree, PairTree
+from evertree.kernels.columns import NULL, MeanTree, PairTree
 from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.pairwise.values import value_below
 from evertree.kernels.shared.check import is_blocking
@@ -43,7 +43,7 @@ def climb(linkage, tree, search, a, limit):
     """
     stamp = begin_search(search)
     best, smallest = np.int64(NULL), limit
-    root, height_a, parent_a = tree.state[ROOT], tree.height[a], tree.parent[a]
+    root, height_a, parent_a = tree.state["root"][0], tree.height[a], tree.parent[a]
     for number in range(1 if is_leaf(a) else N_MEMBERS):
         row = some_member(tree, a, number) >> 1
         for k in range(search.near.shape[1]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from evertree.kernels.columns import N_POINTS, ROOT
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.topology import attach
 
@@ -14,9 +13,9 @@ def grow_at_random(tree, leaves, picks):
     With i leaves there are 2i − 1 nodes, the root among them; ``picks[i - 1]`` says which: one of the i leaves, or one
     of the i − 1 inner nodes. Every tree comes from exactly one sequence of picks. O(n).
     """
-    tree.state[ROOT] = leaves[0]
+    tree.state["root"][0] = leaves[0]
     for i in range(1, leaves.size):
         pick = picks[i - 1]
         target = 2 * pick if pick < i else 2 * (pick - i) + 1
         attach(tree, leaves[i], target)
-    tree.state[N_POINTS] = leaves.size
+    tree.state["n_points"][0] = leaves.size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evertree.kernels.columns import N_POINTS, NULL, STALE, WAITS
+from evertree.kernels.columns import NULL, STALE, WAITS
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.pairwise.path import let_go
 from evertree.kernels.shared.topology import detach, hangs, sibling
@@ -44,7 +44,7 @@ def detach_leaves_of_pairs(tree, work, linkage, leaves):
     """
     for i in leaves:
         let_go(linkage, tree, work, i)
-        tree.state[N_POINTS] -= 1
+        tree.state["n_points"][0] -= 1
 
 
 @kernel
@@ -55,7 +55,7 @@ def detach_leaves(tree, work, linkage, leaves, siblings):
     """
     for i in range(leaves.size):
         siblings[i] = detach(tree, leaves[i])
-    tree.state[N_POINTS] -= leaves.size
+    tree.state["n_points"][0] -= leaves.size
     # A sibling that does not hang any more was detached or given back later in the loop, and then the node that took
     # its place is among the siblings too.
     for s in siblings:

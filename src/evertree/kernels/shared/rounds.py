@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import CURSOR, GRAFTS, INNER_TOP, LEAF_TOP, NULL, ROOT, SEARCHES, UNLIMITED
-from evertree.kernels.compile import free_kernel, kernel
+from evertree.kernels.columns import NULL, UNLIMITED
+from evertree.kernels.compile import kernel
 from evertree.kernels.shared.check import is_blocking
 from evertree.kernels.shared.graft import resolve
 from evertree.kernels.shared.homogenise import homogenise
@@ -20,7 +20,7 @@ from evertree.kernels.shared.worklist import clear_due, note_due
 from evertree.kernels.statistics.search import descend_means
 
 
-@free_kernel
+@kernel
 def find_partners(tree, search, linkage, nodes, partners):
     """Fill `partners` with the node that each of `nodes` would rather merge with; NULL if none was found."""
     for k in range(nodes.size):
@@ -31,14 +31,14 @@ def find_partners(tree, search, linkage, nodes, partners):
 @kernel
 def take_due(tree, work, nodes):
     """Fill `nodes` with the next ones that are due for a search, in the order of memory; return how many. O(n)."""
-    end = 2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])
-    u = work.state[CURSOR]
+    end = 2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])
+    u = work.state["cursor"][0]
     count = 0
     for _ in range(end):
         if u >= end:
             u = 0
         if work.due[u]:
-            if not hangs(tree, u) or u == tree.state[ROOT]:
+            if not hangs(tree, u) or u == tree.state["root"][0]:
                 clear_due(work, u)
             else:
                 if count == nodes.size:
@@ -46,7 +46,7 @@ def take_due(tree, work, nodes):
                 nodes[count] = u
                 count += 1
         u += 1
-    work.state[CURSOR] = u
+    work.state["cursor"][0] = u
     return count
 
 
@@ -59,15 +59,15 @@ def graft_found(tree, work, search, linkage, nodes, partners):
     """
     for k in range(nodes.size):
         clear_due(work, nodes[k])
-    work.state[SEARCHES] += nodes.size
-    grafts_before = work.state[GRAFTS]
+    work.state["searches"][0] += nodes.size
+    grafts_before = work.state["grafts"][0]
     for k in range(nodes.size):
         a, q = np.int64(nodes[k]), np.int64(partners[k])
-        if q == NULL or not hangs(tree, a) or tree.state[ROOT] == a:
+        if q == NULL or not hangs(tree, a) or tree.state["root"][0] == a:
             continue
-        if work.state[GRAFTS] > grafts_before:
+        if work.state["grafts"][0] > grafts_before:
             note_due(work, a)
-        if not hangs(tree, q) or tree.state[ROOT] == q:
+        if not hangs(tree, q) or tree.state["root"][0] == q:
             continue
         value = value_up_to(linkage, tree, a, q, np.inf)
         tolerance = linkage.tolerance * 10.0 ** max(guard_level(tree, work) - 1, 0)
@@ -77,7 +77,7 @@ def graft_found(tree, work, search, linkage, nodes, partners):
             homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))
 
 
-@free_kernel
+@kernel
 def fill_lists(tree, search, linkage, rows, steps):
     """Fill the empty lists of neighbours of leaves by row, and `steps` with how many are left to do for each."""
     for k in range(rows.size):
@@ -86,7 +86,7 @@ def fill_lists(tree, search, linkage, rows, steps):
         steps[k] = fill_list(linkage, tree, search, i)
 
 
-@free_kernel
+@kernel
 def ask_lists(tree, search, rows, near, near_value):
     """Fill rows of `near` with the neighbours of leaves by row, and of those the neighbours. O(N_NEAR² m) for each.
 
@@ -116,7 +116,7 @@ def ask_lists(tree, search, rows, near, near_value):
                     note_in(near, near_value, r, j, between(tree, i, j))
 
 
-@free_kernel
+@kernel
 def share_lists(search, rows, near, near_value, first, stop):
     """Let `rows` have the lists in `near`, and offer each leaf to its neighbours: as far as lists from `first` on.
 
@@ -134,7 +134,7 @@ def share_lists(search, rows, near, near_value, first, stop):
                 note_one(search, j, np.int64(2 * rows[r]), np.float64(near_value[r, k]))
 
 
-@free_kernel
+@kernel
 def find_nearest(tree, search, linkage, leaves, near):
     """Fill `near` with the leaf of the tree that a descent finds nearest to each of `leaves`, which hang nowhere."""
     for k in range(leaves.size):

@@ -5,27 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.kernels.columns import (
-    CHECKS,
-    CURSOR,
-    DUE,
     EVERYWHERE,
-    FRESH,
-    GOAL,
-    GRAFTS,
-    GRAFTS_BEFORE,
-    GUARDED,
-    INNER_TOP,
-    LEAF_TOP,
-    MOVES,
-    N_POINTS,
     NULL,
-    PENDING,
-    REACH,
-    ROOT,
-    SEARCHES,
     STABLE,
     STABLE_FROM_BELOW,
-    STOP_AT,
     TO_EXCHANGE,
     UNLIMITED,
     MeanTree,
@@ -64,18 +47,18 @@ search_place = choose("tree", {MeanTree: place_by_means, PairTree: place_by_pair
 @inline
 def next_due(tree, work):
     """The next node that is due for a search, in the order of memory; NULL if there is none."""
-    end = 2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])
-    u = work.state[CURSOR]
-    while work.state[DUE] > 0:
+    end = 2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])
+    u = work.state["cursor"][0]
+    while work.state["due"][0] > 0:
         if u >= end:
             u = 0
         if work.due[u]:
-            if hangs(tree, u) and u != tree.state[ROOT]:
-                work.state[CURSOR] = u + 1
+            if hangs(tree, u) and u != tree.state["root"][0]:
+                work.state["cursor"][0] = u + 1
                 return np.int64(u)
             clear_due(work, u)
         u += 1
-    work.state[CURSOR] = u
+    work.state["cursor"][0] = u
     return np.int64(NULL)
 
 
@@ -108,23 +91,23 @@ are_shared = choose("tree", {MeanTree: _not_shared, PairTree: are_lists_shared})
 @inline
 def steps_of_search(tree, search):
     """About how many checks take as long as a search."""
-    if search.state[REACH] == EVERYWHERE:
-        return STEPS_OF_SEARCH + tree.state[N_POINTS] * n_columns(tree) // STEPS_OF_SEARCH
+    if search.state["reach"][0] == EVERYWHERE:
+        return STEPS_OF_SEARCH + tree.state["n_points"][0] * n_columns(tree) // STEPS_OF_SEARCH
     return STEPS_OF_SEARCH
 
 
 @inline
 def clear_all_due(tree, work):
     """Note that no node need be searched. O(n)."""
-    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
+    for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
         work.due[u] = 0
-    work.state[DUE] = 0
+    work.state["due"][0] = 0
 
 
 @inline
 def quota_of_grafts(tree):
     """So many grafts may be made before the guard acts."""
-    return GRAFTS_PER_POINT * tree.state[N_POINTS] + FEWEST_GRAFTS
+    return GRAFTS_PER_POINT * tree.state["n_points"][0] + FEWEST_GRAFTS
 
 
 @inline
@@ -134,19 +117,19 @@ def guard_level(tree, work):
     From the first time on, moves come lowest first, which ends for certain in exact arithmetic; from the second on the
     tolerance is ten times wider each time.
     """
-    level = (work.state[GRAFTS] - work.state[GRAFTS_BEFORE]) // quota_of_grafts(tree)
+    level = (work.state["grafts"][0] - work.state["grafts_before"][0]) // quota_of_grafts(tree)
     if level > 0:
-        work.state[GOAL] = STABLE_FROM_BELOW
+        work.state["goal"][0] = STABLE_FROM_BELOW
     return level
 
 
 @inline
 def note_stable(tree, work):
     """No node is due: the guard counts from here, and notes whether it had to act."""
-    if work.state[GRAFTS] - work.state[GRAFTS_BEFORE] >= 2 * quota_of_grafts(tree):
-        work.state[GUARDED] += 1
-    work.state[GRAFTS_BEFORE] = work.state[GRAFTS]
-    work.state[GOAL] = STABLE
+    if work.state["grafts"][0] - work.state["grafts_before"][0] >= 2 * quota_of_grafts(tree):
+        work.state["guarded"][0] += 1
+    work.state["grafts_before"][0] = work.state["grafts"][0]
+    work.state["goal"][0] = STABLE
 
 
 @long_kernel
@@ -156,24 +139,24 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
     A check is one step; a search, a graft or an improvement of a list of neighbours takes about as long as
     STEPS_OF_SEARCH of them. Grafts count as moves.
     """
-    last_move = work.state[MOVES] + work.state[GRAFTS] + max_moves
+    last_move = work.state["moves"][0] + work.state["grafts"][0] + max_moves
     steps = 0
     while steps < max_steps:
-        moves_left = last_move - work.state[MOVES] - work.state[GRAFTS]
+        moves_left = last_move - work.state["moves"][0] - work.state["grafts"][0]
         if moves_left <= 0:
             return
-        if work.state[PENDING] > 0:
-            checks_before = work.state[CHECKS]
+        if work.state["pending"][0] > 0:
+            checks_before = work.state["checks"][0]
             homogenise(tree, work, linkage, np.int64(max_steps - steps), np.int64(moves_left))
-            steps += work.state[CHECKS] - checks_before
-            if work.state[PENDING] > 0:
+            steps += work.state["checks"][0] - checks_before
+            if work.state["pending"][0] > 0:
                 return
             continue
         if is_stable_if_monotone(linkage):
             clear_all_due(tree, work)
             note_stable(tree, work)
             return
-        if search.state[FRESH] > 0 and search.state[REACH] != EVERYWHERE:
+        if search.state["fresh"][0] > 0 and search.state["reach"][0] != EVERYWHERE:
             if are_shared(tree, search):
                 return
             n_lists = (max_steps - steps - 1) // STEPS_OF_SEARCH + 1
@@ -185,10 +168,10 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
             return
         q, value = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
         if q == BUSY:
-            work.state[CURSOR] = a
+            work.state["cursor"][0] = a
             return
         steps += steps_of_search(tree, search)
-        work.state[SEARCHES] += 1
+        work.state["searches"][0] += 1
         clear_due(work, a)
         if q == NULL:
             continue
@@ -197,7 +180,7 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
             continue
         if resolve(linkage, tree, work, search, a, q):
             steps += STEPS_OF_SEARCH
-            if work.state[GRAFTS] == search.state[STOP_AT]:
+            if work.state["grafts"][0] == search.state["stop_at"][0]:
                 return
 
 
@@ -206,9 +189,9 @@ def insert_by_search(tree, work, search, linkage, leaves):
     """Insert `leaves` one after the other, each where a search finds that it belongs; make the moves that follow."""
     for leaf in leaves:
         i = np.int64(leaf)
-        tree.state[N_POINTS] += 1
-        if tree.state[ROOT] == NULL:
-            tree.state[ROOT] = i
+        tree.state["n_points"][0] += 1
+        if tree.state["root"][0] == NULL:
+            tree.state["root"][0] = i
             forget_near(search, i, TO_EXCHANGE)
             note_due(work, i)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import FREE, FREE_INNER, FREE_LEAF, INNER_TOP, LEAF_TOP, NULL, ROOT
+from evertree.kernels.columns import FREE, NULL
 from evertree.kernels.compile import inline, kernel
 
 
@@ -32,18 +32,33 @@ def children(tree, u):
 @inline
 def hangs(tree, u):
     """Whether `u` is in the tree."""
-    return u != NULL and (tree.parent[u] > NULL or tree.state[ROOT] == u)
+    return u != NULL and (tree.parent[u] > NULL or tree.state["root"][0] == u)
 
 
 @inline
-def allocate(tree, top, free):
-    """A node that is not in use: from the list that starts at ``state[free]``, or else the next at ``state[top]``."""
-    u = tree.state[free]
+def new_leaf(tree):
+    """A leaf that is not in use: from the list of free ones, or else the next one."""
+    u = tree.state["free_leaf"][0]
     if u != NULL:
-        tree.state[free] = FREE - tree.parent[u] - 1
+        tree.state["free_leaf"][0] = FREE - tree.parent[u] - 1
     else:
-        u = 2 * tree.state[top] + (1 if top == INNER_TOP else 0)
-        tree.state[top] += 1
+        u = 2 * tree.state["leaf_top"][0]
+        tree.state["leaf_top"][0] += 1
+    tree.parent[u] = NULL
+    tree.left[u] = NULL
+    tree.right[u] = NULL
+    return u
+
+
+@inline
+def new_inner(tree):
+    """The same for an inner node."""
+    u = tree.state["free_inner"][0]
+    if u != NULL:
+        tree.state["free_inner"][0] = FREE - tree.parent[u] - 1
+    else:
+        u = 2 * tree.state["inner_top"][0] + 1
+        tree.state["inner_top"][0] += 1
     tree.parent[u] = NULL
     tree.left[u] = NULL
     tree.right[u] = NULL
@@ -53,18 +68,21 @@ def allocate(tree, top, free):
 @inline
 def release(tree, u):
     """Put a node that hangs nowhere on its list of free nodes."""
-    free = FREE_LEAF if is_leaf(u) else FREE_INNER
-    tree.parent[u] = FREE - (tree.state[free] + 1)
     tree.left[u] = NULL
     tree.right[u] = NULL
-    tree.state[free] = u
+    if is_leaf(u):
+        tree.parent[u] = FREE - (tree.state["free_leaf"][0] + 1)
+        tree.state["free_leaf"][0] = u
+    else:
+        tree.parent[u] = FREE - (tree.state["free_inner"][0] + 1)
+        tree.state["free_inner"][0] = u
 
 
 @kernel
 def allocate_leaves(tree, leaves):
     """Fill `leaves` with leaves that are not in use."""
     for i in range(leaves.size):
-        leaves[i] = allocate(tree, LEAF_TOP, FREE_LEAF)
+        leaves[i] = new_leaf(tree)
 
 
 @kernel
@@ -79,7 +97,7 @@ def replace_child(tree, p, old, new):
     """Make `new` the child of `p`, or the root where `p` is NULL, instead of `old`."""
     tree.parent[new] = p
     if p == NULL:
-        tree.state[ROOT] = new
+        tree.state["root"][0] = new
     elif tree.left[p] == old:
         tree.left[p] = new
     else:
@@ -89,7 +107,7 @@ def replace_child(tree, p, old, new):
 @inline
 def attach(tree, u, target):
     """Hang `u` beside `target`, below a new inner node, which is returned."""
-    p = allocate(tree, INNER_TOP, FREE_INNER)
+    p = new_inner(tree)
     replace_child(tree, tree.parent[target], target, p)
     tree.left[p] = target
     tree.right[p] = u
@@ -103,7 +121,7 @@ def detach(tree, u):
     """Cut `u` off: its sibling takes the place of their parent, and is returned; NULL if `u` was the root."""
     s = sibling(tree, u)
     if s == NULL:
-        tree.state[ROOT] = NULL
+        tree.state["root"][0] = NULL
     else:
         p = tree.parent[u]
         replace_child(tree, tree.parent[p], p, s)

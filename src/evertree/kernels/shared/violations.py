@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evertree.kernels.columns import INNER_TOP, NULL
+from evertree.kernels.columns import NULL
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.check import find_near, is_inverted
 
@@ -14,7 +14,7 @@ def find_violations(tree, linkage, found):
     O(n m) with statistics; O(n² m) at most for pairs.
     """
     count = 0
-    for row in range(tree.state[INNER_TOP]):
+    for row in range(tree.state["inner_top"][0]):
         v = 2 * row + 1
         if tree.parent[v] <= NULL:  # the root, or a node that is free
             continue
@@ -33,7 +33,7 @@ def find_inversions(tree, linkage, found):
     """Fill `found` with the nodes that are above their parent (`def.treeMonotonicity`); return how many. O(n m)."""
     tolerance = SLACK_OF_MONOTONICITY * linkage.tolerance
     count = 0
-    for row in range(tree.state[INNER_TOP]):
+    for row in range(tree.state["inner_top"][0]):
         v = 2 * row + 1
         if tree.parent[v] <= NULL:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import DUE, NULL, PENDING, QUEUED
+from evertree.kernels.columns import NULL, QUEUED
 from evertree.kernels.compile import inline, kernel, short_step, step
 from evertree.kernels.shared.topology import is_leaf, sibling
 from evertree.kernels.statistics.merge import merge_children
@@ -15,14 +15,14 @@ def note_due(work, u):
     """Note that a blocking pair with `u` may have arisen. O(1)."""
     if u != NULL and not work.due[u]:
         work.due[u] = 1
-        work.state[DUE] += 1
+        work.state["due"][0] += 1
 
 
 @inline
 def clear_due(work, u):
     """Note that `u` is searched."""
     work.due[u] = 0
-    work.state[DUE] -= 1
+    work.state["due"][0] -= 1
 
 
 @short_step
@@ -35,15 +35,15 @@ def push(work, u):
     if u == NULL or is_leaf(u) or work.mark[u] & QUEUED:
         return
     work.mark[u] |= QUEUED
-    work.stack[work.state[PENDING]] = u
-    work.state[PENDING] += 1
+    work.stack[work.state["pending"][0]] = u
+    work.state["pending"][0] += 1
 
 
 @inline
 def pop(work):
     """Take the node that came last. O(1)."""
-    work.state[PENDING] -= 1
-    u = work.stack[work.state[PENDING]]
+    work.state["pending"][0] -= 1
+    u = work.stack[work.state["pending"][0]]
     work.mark[u] &= 255 - QUEUED
     return np.int64(u)
 
@@ -52,11 +52,11 @@ def pop(work):
 def pop_lowest(tree, work):
     """Take the node whose parent is the smallest cluster. O(their number)."""
     lowest = 0
-    for k in range(1, work.state[PENDING]):
+    for k in range(1, work.state["pending"][0]):
         p, q = tree.parent[work.stack[k]], tree.parent[work.stack[lowest]]
         if p <= NULL or (q > NULL and tree.size[p] < tree.size[q]):
             lowest = k
-    last = work.state[PENDING] - 1
+    last = work.state["pending"][0] - 1
     work.stack[lowest], work.stack[last] = work.stack[last], work.stack[lowest]
     return pop(work)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evertree.kernels.columns import INSERTED, TO_FIND
+from evertree.kernels.columns import TO_FIND
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.neighbours import forget_leaves
 
@@ -19,6 +19,6 @@ def fill_leaves(tree, work, search, leaves, x, weights, births):
         tree.variance[u] = 0.0
         tree.height[u] = 0.0
         tree.radius[u] = 0.0
-    work.state[INSERTED] += leaves.size
+    work.state["inserted"][0] += leaves.size
     if search.fresh.size > 0:
         forget_leaves(search, leaves, TO_FIND)

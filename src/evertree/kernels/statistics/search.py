@@ -9,16 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import (
-    BY_NEIGHBOURS,
-    EVERYWHERE,
-    LIGHTEST,
-    NULL,
-    REACH,
-    ROOT,
-    TO_EXCHANGE,
-    UNLIMITED,
-)
+from evertree.kernels.columns import BY_NEIGHBOURS, EVERYWHERE, NULL, TO_EXCHANGE, UNLIMITED
 from evertree.kernels.compile import inline, step
 from evertree.kernels.shared.check import is_blocking
 from evertree.kernels.shared.linkage_values import least_value, value_of_sq
@@ -80,7 +71,7 @@ def may_hold(linkage, tree, search, a, u, sq, smallest):
     if is_leaf(u) or not tree.height[u] > tree.height[a]:
         return False
     distance = np.sqrt(sq) - tree.radius[u]
-    return distance <= 0.0 or least_value(linkage, tree, a, distance, search.bound[LIGHTEST]) <= smallest
+    return distance <= 0.0 or least_value(linkage, tree, a, distance, search.lightest[0]) <= smallest
 
 
 @step
@@ -91,8 +82,8 @@ def descend_means(linkage, tree, search, a, limit):
     leaves met go on its list. With a limit, a node below which a bound excludes any is not kept. O(width · depth · m).
     """
     best, smallest = np.int64(NULL), limit
-    search.front[0, 0] = tree.state[ROOT]
-    count, side = 0 if is_leaf(tree.state[ROOT]) else 1, 0
+    search.front[0, 0] = tree.state["root"][0]
+    count, side = 0 if is_leaf(tree.state["root"][0]) else 1, 0
     while count > 0:
         n_next = 0
         for k in range(count):
@@ -118,7 +109,7 @@ def exhaust_means(linkage, tree, search, a, limit, most_steps):
     Returns the one sought, NULL if there is none below `limit`, and its ζ.
     """
     best, smallest = np.int64(NULL), limit
-    search.stack[0] = tree.state[ROOT]
+    search.stack[0] = tree.state["root"][0]
     count = 1
     while count > 0 and most_steps > 0:
         most_steps -= 1
@@ -148,12 +139,12 @@ def partner_by_means(linkage, tree, search, a, limit):
     Neighbours first, which are cheap and right for most; then, as few nodes are higher than a large one, all of these;
     otherwise a descent.
     """
-    if search.state[REACH] == EVERYWHERE:
+    if search.state["reach"][0] == EVERYWHERE:
         return exhaust_means(linkage, tree, search, a, limit, np.int64(UNLIMITED))
     q, value = climb(linkage, tree, search, a, limit)
-    if q != NULL or search.state[REACH] == BY_NEIGHBOURS:
+    if q != NULL or search.state["reach"][0] == BY_NEIGHBOURS:
         return q, value
-    if N_HIGH * tree.size[a] > 2.0 * tree.size[tree.state[ROOT]]:
+    if N_HIGH * tree.size[a] > 2.0 * tree.size[tree.state["root"][0]]:
         return exhaust_means(linkage, tree, search, a, limit, np.int64(MOST_STEPS))
     return descend_means(linkage, tree, search, a, limit)
 
@@ -172,7 +163,7 @@ def place_by_means(linkage, tree, search, i):
     ζ is from its own height up to that of its parent; where no node met is such, it is the nearest point met.
     """
     forget_near(search, i, TO_EXCHANGE)
-    root = tree.state[ROOT]
+    root = tree.state["root"][0]
     value = value_of_sq(linkage, tree, i, root, sq_dist(tree.mean, i, root))
     is_beside_root = value >= tree.height[root]
     if is_leaf(root):

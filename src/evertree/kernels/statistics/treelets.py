@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import DUE, FREE_INNER, INNER_TOP, LEAF_TOP, N_POINTS, NULL, PENDING, QUEUED, ROOT
-from evertree.kernels.compile import free_kernel, inline, kernel
+from evertree.kernels.columns import NULL, QUEUED
+from evertree.kernels.compile import inline, kernel
 from evertree.kernels.shared.homogenise import homogenise
 from evertree.kernels.shared.neighbours import forget_near, note_in
 from evertree.kernels.shared.stabilise import insert_by_search, stabilise
-from evertree.kernels.shared.topology import allocate, is_leaf, replace_child, sibling
+from evertree.kernels.shared.topology import is_leaf, new_inner, replace_child, sibling
 from evertree.kernels.shared.worklist import note_due, push, refresh
 
 
@@ -70,7 +70,7 @@ def copy_list(search, small_search, bottoms, place, row):
                     note_in(small_search.near, small_search.near_value, row, j, value)
 
 
-@free_kernel
+@kernel
 def copy_out(tree, work, search, bottoms, inner, place, small, small_work, small_search):
     """Fill the empty tree `small` with a treelet: leaf i is ``bottoms[i]``, inner node j is ``inner[j]``.
 
@@ -104,10 +104,10 @@ def copy_out(tree, work, search, bottoms, inner, place, small, small_work, small
             push(small_work, v)
         elif work.due[u] and u != root:
             note_due(small_work, v)
-    small.state[ROOT] = place[root]
-    small.state[N_POINTS] = bottoms.size
-    small.state[LEAF_TOP] = bottoms.size
-    small.state[INNER_TOP] = inner.size
+    small.state["root"][0] = place[root]
+    small.state["n_points"][0] = bottoms.size
+    small.state["leaf_top"][0] = bottoms.size
+    small.state["inner_top"][0] = inner.size
 
 
 @inline
@@ -150,7 +150,7 @@ def copy_in(tree, work, bottoms, inner, root, small, small_work):
     it, are noted if they read what changed. Nothing is counted: `count_flags` does that when all treelets are back.
     """
     above = np.int64(tree.parent[root])
-    top = outer_number(bottoms, inner, np.int64(small.state[ROOT]))
+    top = outer_number(bottoms, inner, np.int64(small.state["root"][0]))
     is_root_pending = work.mark[root] & QUEUED
     has_other_root, has_other_children = top != root, False
     for v in range(2 * inner.size + 1):  # before anything of the tree is overwritten
@@ -195,34 +195,34 @@ def count_flags(tree, work, nodes):
 
     The root has no check, and what hangs nowhere has neither check nor search.
     """
-    work.state[PENDING] = 0
-    work.state[DUE] = 0
-    for u in range(2 * max(tree.state[LEAF_TOP], tree.state[INNER_TOP])):
+    work.state["pending"][0] = 0
+    work.state["due"][0] = 0
+    for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
         if tree.parent[u] <= NULL:
             work.mark[u] &= 255 - QUEUED
             work.due[u] = 0
     for k in range(nodes.size - 1, -1, -1):
         u = nodes[k]
         if work.due[u]:
-            work.state[DUE] += 1
+            work.state["due"][0] += 1
         if work.mark[u] & QUEUED:
-            work.stack[work.state[PENDING]] = u
-            work.state[PENDING] += 1
+            work.stack[work.state["pending"][0]] = u
+            work.state["pending"][0] += 1
 
 
-@free_kernel
+@kernel
 def homogenise_alone(tree, work, linkage, max_checks, max_moves):
     """`homogenise` a tree that no other thread can see."""
     homogenise(tree, work, linkage, np.int64(max_checks), np.int64(max_moves))
 
 
-@free_kernel
+@kernel
 def stabilise_alone(tree, work, search, linkage, max_steps, max_moves):
     """`stabilise` a tree that no other thread can see."""
     stabilise(tree, work, search, linkage, np.int64(max_steps), np.int64(max_moves))
 
 
-@free_kernel
+@kernel
 def insert_alone(tree, work, search, linkage, leaves):
     """`insert_by_search` into a tree that no other thread can see."""
     insert_by_search(tree, work, search, linkage, leaves)
@@ -239,7 +239,7 @@ def copy_leaves(tree, leaves, small, own):
 def allocate_inner(tree, inner):
     """Fill `inner` with inner nodes that are not in use."""
     for k in range(inner.size):
-        inner[k] = allocate(tree, INNER_TOP, FREE_INNER)
+        inner[k] = new_inner(tree)
 
 
 @kernel

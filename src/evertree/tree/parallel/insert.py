@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.kernels.columns import N_POINTS, NOTES, OWN_LIST
+from evertree.kernels.columns import OWN_LIST
 from evertree.tree.base import PART
 from evertree.tree.parallel import treelets
 from evertree.tree.parallel.threads import Threads
@@ -93,7 +93,7 @@ def _insert_in_pieces(
     with suppress(MemoryError, RuntimeError):
         threads.each(insert_into, [int(k) for k in largest_first])
     live.release(inner[~has_come[order]])
-    live.tree.state[N_POINTS] += np.count_nonzero(has_come)
+    live.tree.state["n_points"][0] += np.count_nonzero(has_come)
     kernels.statistics.treelets.refresh_above(live.tree, live.work, live.tag, above)
     live.recount()
     live.homogenise()
@@ -109,7 +109,7 @@ def _route(live: MeanLiveTree, leaves: NDArray[np.int32], pieces: Cut, threads: 
 
     def find(some: slice, scratch: tuple[Any, Any]) -> None:
         tree, search = scratch
-        search.state[NOTES] = OWN_LIST
+        search.state["notes"][0] = OWN_LIST
         kernels.shared.rounds.find_nearest(tree, search, live.tag, guests[some], near[some])
 
     threads.divide(find, leaves.size, threads.helpers(guide.scratch))

@@ -16,32 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.kernels.columns import (
-    AHEAD,
-    DUE,
-    EVALUATED,
-    EVERYWHERE,
-    FRESH,
-    LEAF_TOP,
-    LOOKED_AT,
-    N_AHEAD,
-    N_MEMBERS,
-    N_POINTS,
-    NODE_ITSELF,
-    NULL,
-    PAUSE_AT,
-    PAUSED_NODE,
-    PAUSED_ROW,
-    PAUSED_SIDE,
-    PENDING,
-    REACH,
-    SHARED_FROM,
-    TO_FIND,
-    UNLIMITED,
-    PairTree,
-    Search,
-    Worklist,
-)
+from evertree.kernels.columns import EVERYWHERE, NODE_ITSELF, NULL, TO_FIND, UNLIMITED, PairTree, Search, Worklist
 from evertree.linkages import Tag
 from evertree.locking import Uninterrupted
 from evertree.tree.parallel.threads import Threads
@@ -77,11 +52,11 @@ class Sharing:
 
     def __enter__(self) -> Self:
         """Let kernels leave work to the threads."""
-        self._tree.pairs.state[SHARED_FROM] = FEWEST_PAIRS
+        self._tree.pairs.state["shared_from"][0] = FEWEST_PAIRS
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._tree.pairs.state[SHARED_FROM] = UNLIMITED
+        self._tree.pairs.state["shared_from"][0] = UNLIMITED
 
     def warm_up(self, search: Search) -> None:
         """Compile, or load from disk, what threads do."""
@@ -110,7 +85,7 @@ class Sharing:
             kernels.pairwise.parallel.measure_ahead(tree, self._tag, rows[some], others, rows, nodes, ahead[some])
 
         self._divide(measure, leaves.size)
-        pairs.state[[AHEAD, N_AHEAD]] = 0, rows.size
+        pairs.state["ahead"], pairs.state["n_ahead"] = 0, rows.size
         pairs.stale[:] = 0
         return self._tree._replace(pairs=pairs._replace(ahead=ahead))
 
@@ -121,12 +96,12 @@ class Sharing:
 
     def _do_next(self, work: Worklist, search: Search) -> bool:
         state = self._tree.pairs.state
-        if state[PAUSED_NODE] != NULL and state[PAUSED_SIDE] == NODE_ITSELF:
+        if state["paused_node"][0] != NULL and state["paused_side"][0] == NODE_ITSELF:
             self._measure_members()
             return True
-        if work.state[PENDING] or not work.state[DUE] or search.state[REACH] == EVERYWHERE:
+        if work.state["pending"][0] or not work.state["due"][0] or search.state["reach"][0] == EVERYWHERE:
             return False
-        fresh = search.fresh[: int(self._tree.state[LEAF_TOP])]
+        fresh = search.fresh[: int(self._tree.state["leaf_top"][0])]
         rows = np.flatnonzero((fresh == TO_FIND) & (self._tree.parent[: 2 * fresh.size : 2] > NULL)).astype(np.int32)
         if rows.size == 0:
             return False
@@ -137,7 +112,9 @@ class Sharing:
     def _n_rows_in_time(self) -> int:
         """How many points may be compared with all others before a look at the clock."""
         state = self._tree.pairs.state
-        return max(int(state[PAUSE_AT] - state[LOOKED_AT]) // int(self._tree.state[N_POINTS]), FEWEST_ROWS)
+        return max(
+            int(state["pause_at"][0] - state["looked_at"][0]) // int(self._tree.state["n_points"][0]), FEWEST_ROWS
+        )
 
     def _fill_lists(self, search: Search, rows: NDArray[np.int32]) -> None:
         """Fill the empty lists of neighbours of some rows."""
@@ -149,20 +126,22 @@ class Sharing:
 
         self._divide(fill, rows.size)
         search.fresh[rows] = 0
-        search.state[FRESH] -= TO_FIND * rows.size
+        search.state["fresh"][0] -= TO_FIND * rows.size
 
     def _measure_members(self) -> None:
         """Compare members of the cluster at which a search has paused with all leaves."""
         pairs, state = self._tree.pairs, self._tree.pairs.state
-        start, stop = int(state[PAUSED_ROW]), int(state[N_MEMBERS])
+        start, stop = int(state["paused_row"][0]), int(state["n_members"][0])
         rows = pairs.rows[start : min(start + self._n_rows_in_time, stop)]
 
         def measure(some: slice, tree: PairTree) -> None:
-            kernels.pairwise.parallel.measure_members(tree, self._tag, state[PAUSED_NODE], rows, some.start, some.stop)
+            kernels.pairwise.parallel.measure_members(
+                tree, self._tag, state["paused_node"][0], rows, some.start, some.stop
+            )
 
-        self._divide(measure, int(self._tree.state[LEAF_TOP]))
-        state[LOOKED_AT] += rows.size * self._tree.state[N_POINTS]
-        state[PAUSED_ROW] += rows.size
+        self._divide(measure, int(self._tree.state["leaf_top"][0]))
+        state["looked_at"][0] += rows.size * self._tree.state["n_points"][0]
+        state["paused_row"][0] += rows.size
 
     def _divide(self, work: Callable[[slice, PairTree], object], length: int) -> None:
         """Do a job on so many items, all threads at the same time."""
@@ -172,7 +151,7 @@ class Sharing:
         def do_part(some: slice, tree: PairTree) -> None:
             tree.pairs.state[:] = state
             work(some, tree)
-            n_evaluated.append(int(tree.pairs.state[EVALUATED] - state[EVALUATED]))
+            n_evaluated.append(int(tree.pairs.state["evaluated"][0] - state["evaluated"][0]))
 
         self._threads.divide(do_part, length, self._scratch, per_thread=1)
-        state[EVALUATED] += sum(n_evaluated)
+        state["evaluated"][0] += sum(n_evaluated)

@@ -17,22 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.kernels.columns import (
-    BY_NEIGHBOURS,
-    EVERYWHERE,
-    FRESH,
-    INSERTED,
-    LEAF_TOP,
-    NO_LIST,
-    NOTES,
-    NULL,
-    ORDERED_AT,
-    OWN_LIST,
-    QUEUED,
-    REACH,
-    TO_FIND,
-    UNLIMITED,
-)
+from evertree.kernels.columns import BY_NEIGHBOURS, EVERYWHERE, NO_LIST, NULL, OWN_LIST, QUEUED, TO_FIND, UNLIMITED
 from evertree.locking import ReadWriteLock, Uninterrupted
 from evertree.tree.parallel import treelets
 from evertree.tree.parallel.threads import Threads
@@ -90,7 +75,7 @@ class Rounds:
         self._rows = np.empty(0, np.int32)
         self._rows_of = -1  # the numbering that these are of
         self._scratch = threads.helpers(live.scratch) if to_stable else None
-        self._is_exhaustive = live.search.state[REACH] == EVERYWHERE
+        self._is_exhaustive = live.search.state["reach"][0] == EVERYWHERE
         per_search = (live.n_points if self._is_exhaustive else _NUMBERS_PER_SEARCH) * (live.n_columns or 1)
         self._most_per_round = int(np.clip(_NUMBERS_PER_ROUND // per_search, _FEWEST_PER_ROUND, _MOST_PER_ROUND))
         self._per_round = self._most_per_round
@@ -102,7 +87,7 @@ class Rounds:
         long part stops.
         """
         live = self._live
-        n_pending, n_inserted = live.n_pending, int(live.work.state[INSERTED])
+        n_pending, n_inserted = live.n_pending, int(live.work.state["inserted"][0])
         seconds_left = deadline - began
         has_time = seconds_left > _SECONDS_TO_CUT * live.n_points
         self._per_round = max(self._most_per_round // (_SHORTER if seconds_left < _LAST_SECONDS else 1), 1)
@@ -114,7 +99,7 @@ class Rounds:
             with self._lock.access:
                 live.homogenise(_CHECKS_AT_ONCE, UNLIMITED)
             self._is_cut_in_vain = self._is_cut_in_vain and live.n_pending > 0
-        elif self._to_stable and live.search.state[FRESH] > 0 and not self._is_exhaustive:
+        elif self._to_stable and live.search.state["fresh"][0] > 0 and not self._is_exhaustive:
             with self._lock.access:
                 self._improve_lists()
         elif self._to_stable and live.n_due > live.n_points and has_time and live.cut_at != n_inserted:
@@ -142,7 +127,7 @@ class Rounds:
         is_stopped = False
         open_ones: set[Treelet] = set()
         putting_back = threading.Lock()
-        has_lists = self._to_stable and live.search.state[FRESH] == 0 and not self._is_exhaustive
+        has_lists = self._to_stable and live.search.state["fresh"][0] == 0 and not self._is_exhaustive
 
         @contextmanager
         def or_stop() -> Iterator[None]:
@@ -159,7 +144,7 @@ class Rounds:
             with or_stop():
                 treelet = Treelet(live, *piece, place)
                 if has_lists:  # a descent finds more in the whole tree, and it is made there
-                    treelet.search.state[REACH] = BY_NEIGHBOURS
+                    treelet.search.state["reach"][0] = BY_NEIGHBOURS
                 open_ones.add(treelet)
                 try:
                     treelet.refine(self._to_stable, lambda: is_stopped)
@@ -218,20 +203,20 @@ class Rounds:
         def share(some: slice) -> None:
             kernels.shared.rounds.share_lists(search, rows, near, near_value, some.start, some.stop)
 
-        self._threads.each(share, self._threads.slices(int(live.tree.state[LEAF_TOP])))
-        search.state[FRESH] -= int(search.fresh[rows].sum()) - int(steps.sum())
+        self._threads.each(share, self._threads.slices(int(live.tree.state["leaf_top"][0])))
+        search.state["fresh"][0] -= int(search.fresh[rows].sum()) - int(steps.sum())
         search.fresh[rows] = steps
 
     def _next_rows(self) -> NDArray[np.int32]:
         """Some points whose lists are farthest from being good, by row in the order of memory."""
         live, search = self._live, self._live.search
-        if self._rows.size == 0 or self._rows_of != live.work.state[ORDERED_AT]:
-            self._rows_of = int(live.work.state[ORDERED_AT])
+        if self._rows.size == 0 or self._rows_of != live.work.state["ordered_at"][0]:
+            self._rows_of = int(live.work.state["ordered_at"][0])
             self._rows = np.empty(0, np.int32)
-            fresh = search.fresh[: int(live.tree.state[LEAF_TOP])]
+            fresh = search.fresh[: int(live.tree.state["leaf_top"][0])]
             fresh[live.tree.parent[: 2 * fresh.size : 2] <= NULL] = 0  # these hang nowhere
-            search.state[FRESH] = int(fresh.sum())
-            if search.state[FRESH]:
+            search.state["fresh"][0] = int(fresh.sum())
+            if search.state["fresh"][0]:
                 self._rows = np.flatnonzero(fresh == fresh.max()).astype(np.int32)
         rows, self._rows = self._rows[: self._per_round], self._rows[self._per_round :]
         return rows
@@ -239,7 +224,7 @@ class Rounds:
     def _find_near(self, rows: NDArray[np.int32], steps: NDArray[np.uint8]) -> Callable[..., object]:
         def find(some: slice, scratch: tuple[Any, Any]) -> None:
             tree, search = scratch
-            search.state[NOTES] = OWN_LIST
+            search.state["notes"][0] = OWN_LIST
             kernels.shared.rounds.fill_lists(tree, search, self._live.tag, rows[some], steps[some])
 
         return find
@@ -262,7 +247,7 @@ class Rounds:
 
         def search_for(some: slice, scratch: tuple[Any, Any]) -> None:
             tree, search = scratch
-            search.state[NOTES] = NO_LIST
+            search.state["notes"][0] = NO_LIST
             kernels.shared.rounds.find_partners(tree, search, live.tag, nodes[some], partners[some])
 
         self._threads.divide(search_for, nodes.size, self._scratch)

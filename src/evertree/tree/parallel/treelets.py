@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.kernels.columns import CHECKS, GOAL, GRAFTS, GUARDED, MOVES, SEARCHES, STOP_AT, UNLIMITED
+from evertree.kernels.columns import UNLIMITED, WORK_STATE
 from evertree.tree.base import LiveTree
 from evertree.tree.statistics import MeanLiveTree
 
@@ -21,7 +21,7 @@ FEWEST_IN_PIECE = 64
 _SLICE = 0.005
 
 #: What is counted of the work on a treelet, and added to that on the tree.
-COUNTED = [CHECKS, MOVES, GRAFTS, SEARCHES, GUARDED]
+COUNTED = ("checks", "moves", "grafts", "searches", "guarded")
 
 
 class Cut(NamedTuple):
@@ -130,8 +130,8 @@ class Treelet(LoneTree):
         super().__init__(live.scheme, live.aim, live.tree.mean.shape[1], live.dtype)
         self._lay_out(bottoms.size + n_more)
         self._bottoms, self._inner, self._root = bottoms, inner, int(inner[-1])
-        self._counted = np.zeros(len(COUNTED), np.int64)
-        self.work.state[GOAL] = live.work.state[GOAL]
+        self._counted = np.zeros(1, WORK_STATE)
+        self.work.state["goal"][0] = live.work.state["goal"][0]
         self._lightest = live._lightest
         if live.search.fresh.size:
             self.prepare_search()
@@ -149,7 +149,7 @@ class Treelet(LoneTree):
             n_steps = max(1, min(2 * n_steps, int(n_steps * _SLICE / max(time.perf_counter() - began, 1e-7))))
 
     def _set_stop(self) -> None:
-        self.search.state[STOP_AT] = UNLIMITED  # the tree knows its nodes by these numbers
+        self.search.state["stop_at"][0] = UNLIMITED  # the tree knows its nodes by these numbers
 
     def take_in(
         self, live: MeanLiveTree, leaves: NDArray[np.int32], inner: NDArray[np.int32] | None = None
@@ -168,12 +168,12 @@ class Treelet(LoneTree):
 
     def count(self, live: LiveTree) -> None:
         """Add what has been done since the last time to what has been done on the tree."""
-        done = self.work.state[COUNTED]
-        live.work.state[COUNTED] += done - self._counted
-        self._counted = done
+        for name in COUNTED:
+            live.work.state[name] += self.work.state[name] - self._counted[name]
+        self._counted = self.work.state.copy()
 
     def put_back(self, live: MeanLiveTree) -> None:
-        """Let the tree be as the treelet is now. When all are back, `settle` is due."""
+        """Let the tree be as the treelet is now. When all are back, `recount` is due."""
         kernels.statistics.treelets.copy_in(
             live.tree, live.work, self._bottoms, self._inner, self._root, self.tree, self.work
         )
