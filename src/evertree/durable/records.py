@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.input.arrays import as_number
-from evertree.io.json_values import decode_all, encode_all, number_type, to_json
+from evertree.io.json_values import decode_all, encode_all, numeric_dtype, to_json
 from evertree.tree import Incoming
 from evertree.windows import Moment, Window
 
@@ -44,7 +44,7 @@ def unpack(record: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 def array_of(data: Any, kind: str, shape: Any) -> NDArray[Any]:
     """The array that begins where some bytes do."""
-    dtype, count = number_type(kind), 1
+    dtype, count = numeric_dtype(kind), 1
     for length in shape:
         if type(length) is not int or length < 0:
             raise ValueError(f"{shape} is no shape")

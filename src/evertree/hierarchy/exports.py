@@ -14,7 +14,7 @@ from evertree import plotting
 from evertree.errors import ParameterError
 from evertree.hierarchy.reader import HierarchyReader
 from evertree.io import html
-from evertree.io.atomic_write import replacing
+from evertree.io.atomic_write import atomic_write
 from evertree.io.graph import to_digraph
 from evertree.io.nested_json import to_nested_json
 from evertree.io.newick import write_newick
@@ -193,7 +193,7 @@ class HierarchyExports(HierarchyReader):
         prototypes = self._prototypes_of_merges(Z, html.nodes_with_prototypes(Z, labels)) if keys else {}
         data = html.PageData(Z, keys, labels, prototypes, columns)
         facts = [self._contents()] if title is None else [self._name(), self._contents()]
-        return _written(html.render(data, self._name() if title is None else title, facts), path)
+        return _written(html.render_page(data, self._name() if title is None else title, facts), path)
 
     def plot(self, partition: Partition | Any = None, **options: Any) -> Any:
         """Draw the dendrogram, or the top of a large one.
@@ -287,7 +287,7 @@ class HierarchyExports(HierarchyReader):
         facts = {"points": self._contents(), "goal": self.goal}
         if len(self):
             facts["quality"] = self._quality()
-        return html.glance(self._name(), facts, top, texts)
+        return html.render_preview(self._name(), facts, top, texts)
 
     @of_one_moment
     def _tree_and_keys(self) -> tuple[NDArray[np.float64], list[Hashable]]:
@@ -347,6 +347,6 @@ def _within(costs: NDArray[np.float64], budget: float) -> NDArray[np.bool_]:
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
         content = (text + "\n").encode()  # a text that cannot be encoded leaves the file as it is
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(content)
     return text
