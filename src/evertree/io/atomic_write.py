@@ -34,9 +34,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
         return
     target = target.resolve()
-    temporary = target.with_name(
-        f".evertree-{uuid.uuid4().hex}"
-    )  # short, as names have a limit
+    temporary = target.with_name(f".evertree-{uuid.uuid4().hex}")  # short, as names have a limit
     try:
         with temporary.open("xb") as file:
             if target.exists():

@@ -41,16 +41,14 @@ def _svg(top: Top, texts: Sequence[str]) -> str:
 
     place = np.empty(2 * n_bottom - 1)
     place[layout.bottom_node] = layout.bottom_x
-    pairs = top.Z[:, :2].astype(np.intp)
-    for u, (left, right) in enumerate(pairs.tolist(), n_bottom):
-        place[u] = (place[left] + place[right]) / 2
+    place[layout.node] = (layout.left_x + layout.right_x) / 2
     level = np.concatenate([top.height, top.Z[:, 2]])
 
     x = _MARGIN + place * _COLUMN / 10  # in a layout, neighbours are 10 apart
     y = _MARGIN + (_HEIGHT - _MARGIN) * (1 - level / ceiling)
     links = "".join(
         f"M{x[left]:.1f} {y[left]:.1f}V{y[u]:.1f}H{x[right]:.1f}V{y[right]:.1f}"
-        for u, (left, right) in enumerate(pairs.tolist(), n_bottom)
+        for u, (left, right) in enumerate(top.Z[:, :2].astype(np.intp).tolist(), n_bottom)
     )
     triangles = "".join(
         f"M{x[u]:.1f} {y[u]:.1f}L{x[u] - _HALF:.1f} {_HEIGHT}H{x[u] + _HALF:.1f}Z"
