@@ -345,7 +345,7 @@ class Life:
         else:
             parts["result"] = digest(facts(result) if isinstance(result, et.Report) else result)
         self._parts = parts_of(self.h)
-        if "error" in parts:
+        if "error" in parts and before:
             parts["unchanged"] = str(self._parts == before)
         state = self._state() if self._rng.random() < 0.1 else {}
         self.text = f"after {edit.text}"

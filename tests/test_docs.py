@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import evertree as et
-from evertree import plotting
+from evertree import io, plotting
 from evertree.input import metrics
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -103,7 +103,7 @@ def public_names() -> list[str]:
     names += [f"evertree.DurableHierarchy.{name}" for name in vars(et.DurableHierarchy) if not name.startswith("_")]
     names += ["evertree.open", "evertree.follow"]
     names += [f"evertree.Follower.{name}" for name in ("poll", "run", "close")]
-    for module in (et.quality, plotting):
+    for module in (et.quality, plotting, io):
         names += [f"{module.__name__}.{name}" for name in module.__all__]
     return names
 

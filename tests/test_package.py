@@ -311,7 +311,7 @@ def public_names():
                 owner = getattr(value.fget if isinstance(value, property) else value, "__module__", None) or ""
                 if not member.startswith("_") and owner.startswith("evertree"):  # and not inherited from elsewhere
                     yield f"{name}.{member}", value
-    for module in ("quality", "plotting"):
+    for module in ("quality", "plotting", "io"):
         package = importlib.import_module(f"evertree.{module}")
         for name in package.__all__:
             yield f"{module}.{name}", getattr(package, name)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evertree import plotting
 from evertree.errors import ParameterError
 from evertree.io import html
-from evertree.io.atomic_write import replacing
+from evertree.io.atomic_write import atomic_write
 from evertree.io.graph import to_digraph
 from evertree.io.nested_json import to_nested_json
 from evertree.io.newick import write_newick
@@ -74,7 +74,7 @@ def to_html(
     prototypes = _prototypes_of_merges(state, Z, html.nodes_with_prototypes(Z, labels)) if keys else {}
     data = html.PageData(Z, keys, labels, prototypes, columns)
     facts = [contents(state)] if title is None else [_name(state), contents(state)]
-    return _written(html.render(data, _name(state) if title is None else title, facts), path)
+    return _written(html.render_page(data, _name(state) if title is None else title, facts), path)
 
 
 def plot(state: State, partition: Partition | Any, **options: Any) -> Any:
@@ -94,7 +94,7 @@ def preview(state: State) -> str:
     facts = {"points": contents(state), "goal": state.live.aim.goal}
     if len(state.keys):
         facts["quality"] = _quality(state)
-    return html.glance(_name(state), facts, top, texts)
+    return html.render_preview(_name(state), facts, top, texts)
 
 
 def describe(state: State) -> str:
@@ -174,7 +174,7 @@ def _within(costs: NDArray[np.float64], budget: float) -> NDArray[np.bool_]:
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
         content = (text + "\n").encode()  # a text that cannot be encoded leaves the file as it is
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(content)
     return text
 

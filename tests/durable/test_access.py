@@ -54,6 +54,13 @@ def test_a_lock_that_was_left_behind_does_not_matter(path):
         h.insert([[1.0]])
 
 
+def test_a_lock_that_cannot_be_made(path):
+    Path(f"{path}-lock").mkdir()
+    with pytest.raises(StoreError, match=r"tree.db cannot be opened for writing: .*tree.db-lock"):
+        et.open(path)
+    assert not path.exists()
+
+
 def test_a_hierarchy_that_is_forgotten_gives_the_file_back(path):
     h = et.open(path)
     h.insert([[1.0]])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
+import duckdb
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -162,8 +165,32 @@ def test_a_frame_of_an_unknown_library(monkeypatch):
 
 
 def test_columns_of_one_name():
-    frame = pd.DataFrame(np.arange(6.0).reshape(3, 2), columns=["a", "a"])
-    np.testing.assert_array_equal(points_of(frame).points(), frame.to_numpy())
+    frame = pd.DataFrame({"id": ["x", "y"], "a": [0.0, 1.0], "b": [2.0, 3.0]}).set_axis(["id", "a", "a"], axis=1)
+    table = pa.table({"a": [0.0, 1.0], "b": [2.0, 3.0]}).rename_columns(["a", "a"])
+    for X, keys in ((frame, "id"), (table, None), (table.to_batches()[0], None)):
+        np.testing.assert_array_equal(points_of(X, keys=keys).points(), [[0.0, 2.0], [1.0, 3.0]])
+
+
+def test_lazy_frames():
+    relation = duckdb.sql("select * from (values ('x', 1.5, 2), ('y', 0.0, 3)) as t(id, a, b)")
+    for X in (relation, relation.pl().lazy(), nw.from_native(relation), nw.from_native(relation.pl())):
+        h = points_of(X, keys="id")
+        assert (h.keys(), h.points().tolist()) == (["x", "y"], [[1.5, 2.0], [0.0, 3.0]])
+    with pytest.raises(NotNumericError, match="other values: 'id'"):
+        points_of(relation)
+
+
+def test_numbers_of_categories_are_refused():
+    for X in (pd.DataFrame({"a": pd.Categorical([1, 2])}), pa.table({"a": pa.array([1, 2]).dictionary_encode()})):
+        with pytest.raises(NotNumericError, match="other values: 'a'"):
+            points_of(X)
+
+
+@pytest.mark.process
+def test_arrays_import_no_library_of_frames():
+    code = "import sys, evertree as et; et.Hierarchy().check([[1.0]]); print({'narwhals', 'pandas'} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"
 
 
 def test_anything_with_an_array():

@@ -299,8 +299,8 @@ def test_a_first_point_has_features():
     ("options", "match"),
     [
         ({"n_clusters": 0}, "n_clusters"),
-        ({"n_clusters": None}, "n_clusters or distance_threshold must be given"),
-        ({"distance_threshold": 1.0}, "n_clusters or distance_threshold must be given"),
+        ({"n_clusters": None}, "exactly one of n_clusters and distance_threshold must be given"),
+        ({"distance_threshold": 1.0}, "exactly one of n_clusters and distance_threshold must be given"),
         ({"n_clusters": None, "distance_threshold": -1.0}, "distance_threshold"),
         ({"window": 0}, "window"),
         ({"refresh": 1.0}, "refresh must be a share of the points, below 1; it is 1.0"),
@@ -363,6 +363,7 @@ def test_anomalies_in_a_pipeline():
 
 
 def test_without_river(monkeypatch):
+    monkeypatch.delattr(et, "RiverClustering")  # kept there once it was used
     monkeypatch.setitem(sys.modules, "river", None)
     monkeypatch.delitem(sys.modules, "evertree.integrations.river")
     with pytest.raises(MissingExtraError, match=r"pip install 'evertree\[river\]'"):

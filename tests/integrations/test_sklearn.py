@@ -235,8 +235,8 @@ def test_as_the_clustering_of_a_topic_model(rng):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_clusters": None}, "n_clusters or distance_threshold must be given"),
-        ({"distance_threshold": 1.0}, "n_clusters or distance_threshold must be given"),
+        ({"n_clusters": None}, "exactly one of n_clusters and distance_threshold must be given"),
+        ({"distance_threshold": 1.0}, "exactly one of n_clusters and distance_threshold must be given"),
         ({"n_clusters": 0}, "n_clusters must be a positive integer; it is 0"),
         ({"linkage": "warp"}, "linkage must be"),
         ({"goal": "perfect"}, "goal must be"),

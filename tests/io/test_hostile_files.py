@@ -17,7 +17,7 @@ import evertree as et
 from damaged import contents_of, mutant, saved_with, write
 from evertree.cli.tables import Source, read_points
 from evertree.errors import CorruptFileError, DataError, EvertreeError, FileFormatError
-from evertree.io.json_values import number_type
+from evertree.io.json_values import numeric_dtype
 from fuzz_files import outcome
 
 N_MUTANTS = 200
@@ -113,14 +113,14 @@ def test_what_a_file_says_of_rows_that_no_node_has_is_forgotten(saved, path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": -1}, "no version"),
-        ({"version": 4.0}, "no version"),
+        ({"version": -1}, "not a version"),
+        ({"version": 4.0}, "not a version"),
         ({"next_number": 3}, "the number of the next key is taken"),
         ({"next_birth": 3}, "a point is younger than the next one"),
         ({"keys": [float("nan"), *range(11)]}, "must equal themselves"),
         ({"keys": [1, 1, *range(10)]}, "keys must differ"),
         ({"keys": [[1], *range(11)]}, "must be hashable"),
-        ({"keys": [{"array": ["<U500000000", ["a"]]}, *range(11)]}, "no type of numbers"),
+        ({"keys": [{"array": ["<U500000000", ["a"]]}, *range(11)]}, "not a numeric dtype"),
         ({"search_width": 2**60}, "wider than any tree"),
     ],
 )
@@ -141,9 +141,9 @@ def test_a_wide_search_takes_no_more_room_than_the_tree():
 
 @pytest.mark.parametrize("name", ["a5", "O", "f", "<U3", "f99", "V8", "M8[s]", "f8,f8", 7, None, ["f8"]])
 def test_names_of_types_that_hold_no_numbers_are_refused(name):
-    assert number_type(np.zeros(1, "float32").dtype.str) == np.float32
-    with pytest.raises(ValueError, match=r"is no type of numbers|not understood"):
-        number_type(name)
+    assert numeric_dtype(np.zeros(1, "float32").dtype.str) == np.float32
+    with pytest.raises(ValueError, match=r"is not a numeric dtype|not understood"):
+        numeric_dtype(name)
 
 
 @pytest.mark.parametrize("value", [5, "", 2.5])

@@ -351,8 +351,8 @@ def test_draws_where_it_is_told():
         ({"leaf_labels": ["a"]}, ParameterError, "leaf_labels must be a mapping or a function of a key; it is list"),
         ({"color": "no color"}, ParameterError, "color must be a color of Matplotlib; it is 'no color'"),
         ({"ax": "axes"}, ParameterError, "ax must be None or Axes of Matplotlib; it is str"),
-        ({"keys": "abc"}, InvalidKeyError, "keys must be 4, one for each leaf of Z; they are 3"),
-        ({"keys": ""}, InvalidKeyError, "they are 0"),
+        ({"keys": "abc"}, InvalidKeyError, "keys must have 4 keys, one for each leaf of Z; it has 3"),
+        ({"keys": ""}, InvalidKeyError, "it has 0"),
         ({"leaf_labels": {}.__getitem__}, KeyError, "a"),
     ],
 )
@@ -503,13 +503,13 @@ def test_few_changes(steps, ax):
 @pytest.mark.parametrize(
     ("values", "error", "match"),
     [
-        (([1, 2], STEPS), DimensionError, "one for each of the 3 tables of changes; it has 2"),
+        (([1, 2], STEPS), DimensionError, "times must have 3 values, one for each table in changes; it has 2"),
         (([[1, 2, 3]], STEPS), DimensionError, "one dimension"),
         (([1, 3, 2], STEPS), ParameterError, "in order"),
         (([1, 2, np.inf], STEPS), NotFiniteError, "times must be finite"),
         ((["a", "b", "c"], STEPS), NotNumericError, "numbers or dates"),
         (([1], [{"no": []}]), ParameterError, "there is a dict without events"),
-        (([1], [3]), ParameterError, "tables that Partition.changes gave"),
+        (([1], [3]), ParameterError, "results of Partition.changes"),
     ],
 )
 def test_bad_changes(values, error, match):

@@ -24,7 +24,7 @@ from scipy.spatial.distance import pdist, squareform
 import evertree as et
 from evertree.durable.records import pack, unpack
 from evertree.errors import NotSavableError
-from evertree.io.archive import sealed
+from evertree.io.archive import encode_header
 from forgeries import Rng, forge_arrays, forge_json, quiet
 
 
@@ -251,7 +251,7 @@ def contents_of(saved: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def saved_with(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     """A file with right checksums."""
-    text = np.frombuffer(sealed(header, arrays), np.uint8)
+    text = np.frombuffer(encode_header(header, arrays), np.uint8)
     file, digest = io.BytesIO(), np.frombuffer(hashlib.sha256(text.tobytes()).digest(), np.uint8)
     np.savez(file, header=text, header_sha256=digest, **arrays)
     return file.getvalue()
@@ -372,7 +372,7 @@ def _forge_snapshot(rng: Rng, db: sqlite3.Connection, their_db: sqlite3.Connecti
     header.pop("sha256", None)
     if rng.integers(4):
         header["layout"] = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
-    text = sealed(header, arrays)
+    text = encode_header(header, arrays)
     rows = {"header": text, "header_sha256": hashlib.sha256(text).digest()}
     rows |= {f"array {name}": np.ascontiguousarray(array).tobytes() for name, array in arrays.items()}
     db.execute("DELETE FROM snapshot WHERE name NOT IN ('id', 'seq')")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evertree.edits import Edit, Insert, Keep, Refine, Remove, Update, order_and_positions
 from evertree.input.arrays import GOALS, as_choice, as_dissimilarities, as_keys, as_number, as_weights, as_whole_number
 from evertree.input.points import receive
-from evertree.io.json_values import decode_all, encode_all, number_type, to_json
+from evertree.io.json_values import decode_all, encode_all, numeric_dtype, to_json
 from evertree.state import State
 from evertree.tree import Incoming
 from evertree.windows import Moment, Window
@@ -67,7 +67,7 @@ def unpack(state: State, kind: str, record: bytes) -> Edit:
 
 def array_of(data: Any, kind: str, shape: Any) -> NDArray[Any]:
     """The array that begins where some bytes do."""
-    dtype, count = number_type(kind), 1
+    dtype, count = numeric_dtype(kind), 1
     for length in shape:
         if type(length) is not int or length < 0:
             raise ValueError(f"{shape} is no shape")

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from evertree.durable.records import array_of
 from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError, StoreError
-from evertree.io.archive import check_arrays, sealed, unsealed
+from evertree.io.archive import decode_header, encode_header, verify_checksums
 
 #: SQLite keeps both in the header of the file: whose it is, and in which version.
 APPLICATION_ID = 0x65767472
@@ -195,7 +195,7 @@ class SQLiteFile:
             self.check_in_place()
         seq = self.seq + has_new_edit
         layout = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
-        text = sealed({**header, "seq": seq, "layout": layout}, arrays)
+        text = encode_header({**header, "seq": seq, "layout": layout}, arrays)
         with self._transaction("IMMEDIATE"):
             if self.is_new:
                 for statement in _TABLES.values():
@@ -246,7 +246,7 @@ class SQLiteFile:
         arrays = {}
         for name, (kind, shape) in header["layout"].items():
             arrays[name] = array_of(self._get(f"array {name}"), kind, shape)
-        check_arrays(header, arrays, self.path)
+        verify_checksums(header, arrays, self.path)
         self.seq = self.snapshot_seq()
         if header.get("seq") != self.seq:
             raise CorruptFileError(f"{self.path} is damaged: its snapshot has two numbers")
@@ -256,7 +256,7 @@ class SQLiteFile:
         text = bytes(self._get("header"))
         if hashlib.sha256(text).digest() != bytes(self._get("header_sha256")):
             raise CorruptFileError(f"{self.path} is damaged: the header of its snapshot does not have its checksum")
-        return unsealed(text, self.path)
+        return decode_header(text, self.path)
 
     def _get(self, name: str) -> bytearray:
         data = bytearray()

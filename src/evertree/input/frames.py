@@ -1,6 +1,6 @@
-"""Data frames and tables of other libraries: pandas, polars, Arrow, and whatever can be exchanged for one of them.
+"""Data frames of any library that narwhals knows: pandas, polars, Arrow, Modin, cuDF, DuckDB and others.
 
-None of these libraries is imported for it: a table is known by what it can do.
+narwhals is imported for what may be a frame, never for an array or a list.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import numbers
 import warnings
 from collections.abc import Hashable
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,141 +17,132 @@ from numpy.typing import NDArray
 from evertree.errors import InvalidKeyError, NotNumericError, listed, name_rows
 from evertree.extras import require
 
+if TYPE_CHECKING:
+    import narwhals as nw
+
 
 def is_frame(X: Any) -> bool:
-    """Whether `X` is a table with names for its columns."""
-    return _kind(X) is not None
+    """Whether `X` is a table with named columns, in memory or lazy."""
+    if isinstance(X, (np.ndarray, list, tuple)):
+        return False
+    import narwhals as nw
 
-
-def _kind(X: Any) -> str | None:
-    """Which library a table is from. By its class: an instance may have a column of any name."""
-    can = type(X)
-    if hasattr(can, "iloc") and hasattr(can, "columns"):
-        return "pandas"
-    if hasattr(can, "column_names") and hasattr(can, "num_rows"):
-        return "arrow"
-    if hasattr(can, "get_columns") and hasattr(can, "to_series"):
-        return "polars"
-    return "unknown" if hasattr(can, "__dataframe__") else None
+    return (
+        nw.dependencies.is_into_dataframe(X)
+        or isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
+        or hasattr(type(X), "__dataframe__")
+    )
 
 
 def column_names(X: Any) -> list[Any]:
-    """The names of the columns of a table."""
-    frame = _known(X)
-    return list(frame.column_names if _kind(frame) == "arrow" else frame.columns)
+    """The names of the columns of a frame."""
+    return [name for name, _ in _columns(_in_memory(X))]
 
 
 def to_array(X: Any) -> NDArray[Any]:
-    """A table of numbers as an array, with NaN for values that are missing; of float32 if all of it is."""
-    frame = _known(X)
-    names = column_names(frame)
-    columns = [_column(frame, k) for k in range(len(names))]
-    textual = [name for name, column in zip(names, columns, strict=True) if column.dtype.kind not in "fiub"]
-    if textual:
+    """A frame of numbers as an array, with NaN for missing values; float32 if every column is."""
+    frame = _in_memory(X)
+    names_and_values = [(name, _numbers(column)) for name, column in _columns(frame)]
+    others = [name for name, values in names_and_values if values is None]
+    if others:
         raise NotNumericError(
-            f"X must have numbers only; these columns have other values: {listed(textual)}. Drop them, or name the one "
+            f"X must have numbers only; these columns have other values: {listed(others)}. Drop them, or name the one "
             "that has the keys: insert(X, keys=name)"
         )
+    columns = [values for _, values in names_and_values if values is not None]
     if not columns:
         return np.empty((len(frame), 0))
-    dtype = np.float32 if all(column.dtype == np.float32 for column in columns) else np.float64
-    return np.column_stack([column.astype(dtype) for column in columns])
+    dtype = np.float32 if all(values.dtype == np.float32 for values in columns) else np.float64
+    return np.column_stack([values.astype(dtype) for values in columns])
 
 
 def columns(X: Any) -> list[tuple[Any, list[Any]]]:
-    """The columns of a table: the name of each and its values as Python's objects, None for those that are missing."""
-    frame = _known(X)
-    return [(name, _objects(frame, k)) for k, name in enumerate(column_names(frame))]
+    """The name of each column of a frame and its values as Python objects, None for missing ones."""
+    return [(name, _objects(column)) for name, column in _columns(_in_memory(X))]
 
 
 def take_keys(X: Any, name: str) -> tuple[list[Hashable], Any]:
-    """The keys in the named column, or the named index, of a table; and the table without that column."""
-    frame = _known(X)
-    names = column_names(frame)
-    if names.count(name) > 1:
-        raise InvalidKeyError(f"keys must name one column of X; there are {names.count(name)} of the name {name!r}")
-    if name in names:
-        missing, values, rest = _split(frame, name)
-    elif name in getattr(getattr(frame, "index", None), "names", ()):
-        index = frame.index.get_level_values(name)
-        missing, values, rest = index.isna(), index.tolist(), frame
+    """The keys in the named column, or index level, of a frame; and the frame without that column."""
+    import narwhals as nw
+
+    frame = _in_memory(X)
+    found = _columns(frame)
+    matches = [column for other, column in found if other == name]
+    if len(matches) > 1:
+        raise InvalidKeyError(f"keys must name one column of X; there are {len(matches)} of the name {name!r}")
+    if matches:
+        column = matches[0]
+        rest = frame.drop(columns=[name]) if _is_pandas(frame) else nw.from_native(frame).drop(name).to_native()
+    elif _is_pandas(frame) and name in frame.index.names:
+        level = frame.index.get_level_values(name).to_series()
+        column, rest = nw.from_native(level, series_only=True), frame
     else:
         raise InvalidKeyError(
             f"keys must be the keys, or the name of a column or an index of X; X has no {name!r}: it has "
-            f"{listed(names)}"
+            f"{listed(other for other, _ in found)}"
         )
-    gone = np.flatnonzero(np.asarray(missing, np.bool_))
-    if gone.size:
-        raise InvalidKeyError(f"keys must all be there; {name!r} has missing values in {name_rows(gone)}")
-    return values, rest
+    missing = np.flatnonzero(column.is_null().to_numpy())
+    if missing.size:
+        raise InvalidKeyError(f"keys must all be there; {name!r} has missing values in {name_rows(missing)}")
+    return column.to_list(), rest
 
 
-def _split(frame: Any, name: str) -> tuple[Any, list[Hashable], Any]:
-    """Where a column has no values, its values, and the table without it."""
-    column = frame[name]
-    match _kind(frame):
-        case "pandas":
-            return column.isna(), column.to_list(), frame.drop(columns=[name])
-        case "arrow":
-            return column.is_null(), column.to_pylist(), frame.drop_columns([name])
-        case _:
-            return column.is_null(), column.to_list(), frame.drop([name])
+def _in_memory(X: Any) -> Any:
+    """The frame of its own library: a lazy one is computed, one that narwhals does not know is converted."""
+    import narwhals as nw
 
-
-def _known(X: Any) -> Any:
-    """`X` itself, or what pandas makes of it where it can only be exchanged."""
-    if _kind(X) != "unknown":
+    X = nw.to_native(X, pass_through=True)
+    if nw.dependencies.is_into_dataframe(X):
         return X
+    lazy = nw.from_native(X, pass_through=True)
+    if isinstance(lazy, nw.LazyFrame):
+        return lazy.collect().to_native()
+    if hasattr(type(X), "__arrow_c_stream__"):  # such as a record batch of Arrow
+        return require("pyarrow", "a data frame in Arrow's format", "cli").table(X)
     pandas = require("pandas", "a data frame of a library that evertree does not know", "pandas")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that this protocol will be given up: those who have no other still use it
+        warnings.simplefilter("ignore")  # pandas deprecates __dataframe__, but some frames have nothing else
         return pandas.api.interchange.from_dataframe(X)
 
 
-def _column(frame: Any, k: int) -> NDArray[Any]:
-    """A column as an array; of objects if it does not hold numbers."""
-    kind = _kind(frame)
-    if kind == "pandas":
-        series = frame.iloc[:, k]
-        return _numbers(series.to_numpy()) if isinstance(series.dtype, np.dtype) else _nullable(series)
-    if kind == "arrow":
-        column = frame.column(k)
-        is_chunked = hasattr(type(column), "chunks")
-        return _numbers(column.to_numpy() if is_chunked else column.to_numpy(zero_copy_only=False))
-    return _numbers(frame.to_series(k).to_numpy())
+def _columns(frame: Any) -> list[tuple[Any, nw.Series[Any]]]:
+    """The names and the columns, taken one by one: pandas and Arrow may repeat a name, narwhals' frames may not."""
+    import narwhals as nw
+
+    if _is_pandas(frame):
+        names, columns = frame.columns, [frame.iloc[:, k] for k in range(frame.shape[1])]
+    elif nw.dependencies.is_pyarrow_table(frame):
+        names, columns = frame.column_names, frame.columns
+    else:
+        return [(column.name, column) for column in nw.from_native(frame, eager_only=True).iter_columns()]
+    return [(name, nw.from_native(column, series_only=True)) for name, column in zip(names, columns, strict=True)]
 
 
-def _objects(frame: Any, k: int) -> list[Any]:
-    """A column as Python's objects, None for those that are missing."""
-    match _kind(frame):
-        case "pandas":
-            series = frame.iloc[:, k]
-            return list(series.astype(object).where(series.notna(), None))
-        case "arrow":
-            return list(frame.column(k).to_pylist())
-        case _:
-            return list(frame.to_series(k).to_list())
+def _is_pandas(frame: Any) -> bool:
+    """Whether a frame is of pandas, Modin or cuDF: they have an index, and may have two columns of one name."""
+    from narwhals.dependencies import is_pandas_like_dataframe
+
+    return is_pandas_like_dataframe(frame)
 
 
-def _nullable(series: Any) -> NDArray[Any]:
-    """A column of one of pandas's own types, which know of missing values: numbers and truth values, and no others."""
-    is_number = getattr(series.dtype, "_is_numeric", False) or getattr(series.dtype, "_is_boolean", False)
-    if not is_number:
-        return np.empty(len(series), object)
-    single = getattr(series.dtype, "numpy_dtype", None) == np.float32
-    values: NDArray[Any] = series.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
-    return values
+def _objects(column: nw.Series[Any]) -> list[Any]:
+    """A column as Python objects, None for missing ones."""
+    return [None if gone else value for value, gone in zip(column.to_list(), column.is_null().to_list(), strict=True)]
 
 
-def _numbers(column: NDArray[Any]) -> NDArray[Any]:
-    """Objects that are numbers as numbers; None is one that is missing. Lists are none."""
-    if column.ndim != 1:
-        return np.empty(len(column), object)
-    if column.dtype.kind != "O" or not all(
-        value is None or isinstance(value, numbers.Number | Decimal) for value in column
-    ):
-        return column
-    try:
-        return column.astype(np.float64)
-    except (TypeError, ValueError):
-        return column
+def _numbers(column: nw.Series[Any]) -> NDArray[Any] | None:
+    """A column of numbers as an array, with NaN for missing ones; None if it has anything else."""
+    import narwhals as nw
+
+    if isinstance(column.dtype, (nw.Categorical, nw.Enum)):  # numbers that only name a category
+        return None
+    values: NDArray[Any] = column.to_numpy()
+    if values.ndim != 1:  # lists of one length, and structs
+        return None
+    if values.dtype.kind == "O":  # truth values and decimals with missing ones, and Python's numbers
+        known = ~column.is_null().to_numpy()
+        if not all(isinstance(value, (numbers.Real, Decimal)) for value in values[known]):
+            return None
+        objects, values = values, np.full(values.shape, np.nan)
+        values[known] = objects[known].astype(np.float64)
+    return values if values.dtype.kind in "fiub" else None

@@ -14,6 +14,7 @@ from evertree.errors import DimensionError, NotFiniteError, NotNumericError, Par
 from evertree.extras import require
 from evertree.hierarchy import Hierarchy
 from evertree.input.arrays import as_choice, as_count, as_height, as_whole_number
+from evertree.integrations import check_cut
 from evertree.locking import Uninterrupted
 from evertree.partition import Partition
 
@@ -21,15 +22,15 @@ require("river", "clustering of a stream", "river")
 
 from river import base  # noqa: E402
 
-#: Metrics that do not see a column in which both points are 0, so that room for more features changes no distance.
+#: Metrics that ignore columns in which both points are 0, so that spare columns change no distance.
 _BLIND_TO_ZEROS = {
     *("euclidean", "sqeuclidean", "cosine", "cityblock", "chebyshev", "minkowski"),
     *("braycurtis", "canberra", "dice", "jaccard", "jensenshannon"),
 }
 
 
-class _TreeOfStream(base.Estimator):  # type: ignore[misc]
-    """What both have in common: a live tree of the newest points, features in columns, and scores."""
+class _StreamTree(base.Estimator):  # type: ignore[misc]
+    """What both models share: a live tree of the newest points, features in columns, and scores."""
 
     def __init__(
         self,
@@ -60,11 +61,11 @@ class _TreeOfStream(base.Estimator):  # type: ignore[misc]
         self.hierarchy = Hierarchy(linkage, metric, metric_params=metric_params)
         self.hierarchy.keep(last=window)
         self._column_of: dict[Hashable, int] = {}
-        self._n_columns = 0  # of the hierarchy, which may have more than there are features
+        self._n_columns = 0  # of the hierarchy; there may be spare ones
         self._n_since_refresh = 0
 
     def learn_one(self, x: dict[Hashable, Any]) -> None:
-        """Insert a point, forget the oldest one if there are more than `window`, and now and then refine the tree.
+        """Insert a point, drop the oldest one if there are more than `window`, and refine the tree from time to time.
 
         Parameters
         ----------
@@ -74,7 +75,7 @@ class _TreeOfStream(base.Estimator):  # type: ignore[misc]
         Raises
         ------
         NotNumericError, NotFiniteError
-            Where a feature is no number, or missing: river has transformers that mend this. Nothing has changed then.
+            A feature is not a number, or missing: river has transformers for this. The model has not changed then.
 
         Examples
         --------
@@ -99,7 +100,7 @@ class _TreeOfStream(base.Estimator):  # type: ignore[misc]
             self._n_since_refresh = 0
 
     def score_one(self, x: dict[Hashable, Any]) -> float:
-        """How anomalous a point is: how far it would stand apart in the tree. The tree does not change.
+        """The anomaly score of a point: how far apart it would be in the tree. The tree does not change.
 
         It is scored by `Hierarchy.score_samples`, with the `measure` of the model.
 
@@ -125,14 +126,14 @@ class _TreeOfStream(base.Estimator):  # type: ignore[misc]
         return float(self.hierarchy.score_samples(points, self.measure)[0]) if len(self.hierarchy) else 0.0
 
     def _known_point(self, x: dict[Hashable, Any]) -> Any:
-        """A point with the features that are known."""
+        """A point with those of its features that the tree has."""
         return self._point(self._features(x), self._column_of, self._n_columns)
 
     def _refresh(self) -> None:
         self.hierarchy.refine(moves=self.max_moves)
 
     def _features(self, x: Any) -> dict[Hashable, Any]:
-        """The features of a point, once they are known to be what the metric compares."""
+        """The features of a point, checked for the metric."""
         if not isinstance(x, Mapping):
             raise NotNumericError(
                 f"x must be a dict of features by name; it is {type(x).__name__}. river.stream makes dicts from arrays "
@@ -141,7 +142,7 @@ class _TreeOfStream(base.Estimator):  # type: ignore[misc]
         return dict(x) if callable(self.metric) else _as_numbers(x)
 
     def _point(self, features: dict[Hashable, Any], column_of: Mapping[Hashable, int], n_columns: int) -> Any:
-        """What a hierarchy holds of a point: features in their columns, or a dict for a metric that is a function."""
+        """A point of the hierarchy: features in their columns, or a dict if the metric is a function."""
         if callable(self.metric):
             return features
         row = np.zeros(n_columns)
@@ -151,9 +152,9 @@ class _TreeOfStream(base.Estimator):  # type: ignore[misc]
         return row
 
     def _columns_for(self, features: dict[Hashable, Any]) -> tuple[dict[Hashable, int], int]:
-        """The columns of all features once these have theirs, and how many columns the hierarchy must have.
+        """The columns of all features, these included, and how many columns the hierarchy must have.
 
-        These are doubled where that is invisible, so that features that appear one by one cost little.
+        The number doubles if the metric ignores spare columns, so that features that appear one by one cost little.
         """
         if callable(self.metric):
             return self._column_of, self._n_columns
@@ -167,7 +168,7 @@ class _TreeOfStream(base.Estimator):  # type: ignore[misc]
         return column_of, max(len(column_of), 2 * self._n_columns if self.metric in _BLIND_TO_ZEROS else 0)
 
     def _widened(self, n_columns: int) -> Hierarchy:
-        """The same tree with more columns, in which all points are 0."""
+        """The same tree with more columns, 0 for all points."""
         h = self.hierarchy
         X = np.pad(h.points(), ((0, 0), (0, n_columns - self._n_columns)))
         wide = Hierarchy.from_linkage(
@@ -177,16 +178,16 @@ class _TreeOfStream(base.Estimator):  # type: ignore[misc]
         return wide
 
 
-class RiverClustering(_TreeOfStream, base.Clusterer):  # type: ignore[misc]
-    """Hierarchical clustering of a stream, for river: learn one point, ask for the cluster of one.
+class RiverClustering(_StreamTree, base.Clusterer):  # type: ignore[misc]
+    """Hierarchical clustering of a stream, with river's interface: learn one point, predict the cluster of one.
 
-    The newest points are in a live tree. Clusters keep their numbers while the stream goes on, and a cluster that is
-    new has a number that none had before.
+    A live tree has the newest points. Clusters keep their numbers while the stream goes on, and a new cluster gets a
+    new number.
 
     Parameters
     ----------
     n_clusters : int or None
-        How many clusters to cut the tree into; None if `distance_threshold` is given. Until there are so many points,
+        How many clusters to cut the tree into; None if `distance_threshold` is given. While there are fewer points,
         each is a cluster.
     distance_threshold : float or None
         The height at which to cut it instead, in SciPy's units. Then `n_clusters` must be None.
@@ -195,8 +196,8 @@ class RiverClustering(_TreeOfStream, base.Clusterer):  # type: ignore[misc]
     window : int or None
         How many points to keep, the newest ones; None for all, and then memory grows with the stream.
     refresh : float
-        After how many new points, as a share of those in the tree, it is refined and cut anew; with 0 after each.
-        Between, a new point is in the cluster of those that the tree has put it with.
+        After how many new points, as a fraction of those in the tree, it is refined and cut again; 0 means after
+        each. In between, a new point belongs to the cluster of its nearest relatives in the tree.
     max_moves : int or None
         How many moves a refinement may make; None until the tree is stable.
     measure : {"jump", "displacement"}
@@ -205,17 +206,16 @@ class RiverClustering(_TreeOfStream, base.Clusterer):  # type: ignore[misc]
     Attributes
     ----------
     hierarchy : Hierarchy
-        The live tree, for reading: cuts, plots, copies. Keys are the numbers of the points since the stream began. A
-        feature that is new may take a new hierarchy, with more columns, so do not hold on to it.
+        The live tree, for reading: cuts, plots, copies. Keys count the points from the start of the stream. A new
+        feature may replace it by a hierarchy with more columns, so do not keep a reference.
 
     Notes
     -----
-    A feature that a point lacks counts as 0, as in river's linear models. A feature that is new is a new column, which
-    is 0 for all points before; columns are never dropped. Features must be numbers, and distances depend on their
-    units: put ``preprocessing.StandardScaler`` before this, and ``preprocessing.OneHotEncoder`` where features are
-    words.
+    A missing feature counts as 0, as in river's linear models. A new feature adds a column, which is 0 for all earlier
+    points; columns are never dropped. Features must be numbers, and distances depend on their units: put
+    ``preprocessing.StandardScaler`` before this model, and ``preprocessing.OneHotEncoder`` if features are words.
 
-    `predict_one` compares a point with all of the window.
+    `predict_one` compares a point with all points of the window.
 
     Examples
     --------
@@ -243,15 +243,7 @@ class RiverClustering(_TreeOfStream, base.Clusterer):  # type: ignore[misc]
         measure: str = "jump",
     ) -> None:
         super().__init__(linkage, metric, metric_params, window, refresh, max_moves, measure)
-        if (n_clusters is None) == (distance_threshold is None):
-            raise ParameterError(
-                "n_clusters or distance_threshold must be given, and the other one be None; they are "
-                f"{n_clusters!r} and {distance_threshold!r}"
-            )
-        if n_clusters is not None:
-            as_count("n_clusters", n_clusters)
-        if distance_threshold is not None:
-            as_height("distance_threshold", distance_threshold)
+        check_cut(n_clusters, distance_threshold)
         self.n_clusters = n_clusters
         self.distance_threshold = distance_threshold
         self._partition: Partition | None = None
@@ -288,9 +280,9 @@ class RiverClustering(_TreeOfStream, base.Clusterer):  # type: ignore[misc]
 
     @property
     def centers(self) -> dict[int, dict[Hashable, float]]:
-        """For each cluster the means of its features, as of when the tree was last cut.
+        """The means of the features of each cluster, as of the last cut.
 
-        River's measures of clusters need them. Where the metric is a function, there are none.
+        River's metrics of clusterings need them. There are none if the metric is a function.
 
         Examples
         --------
@@ -304,14 +296,14 @@ class RiverClustering(_TreeOfStream, base.Clusterer):  # type: ignore[misc]
         return self._centers
 
     def _companions(self, key: Hashable) -> Iterator[Hashable]:
-        """The points of the smallest cluster that a point is in, then of the next larger one, and so on."""
+        """The members of the clusters that contain a point, from the smallest cluster up."""
         for node in self.hierarchy.ancestors(key):
             yield from self.hierarchy.members(node)
 
     def _clusters(self) -> Partition | None:
-        """The clusters as of the last refresh; None without points. Nobody is told of any before the first call.
+        """The clusters as of the last refresh; None without points. The first call makes them.
 
-        If Ctrl-C has ended so many refreshes that all their points have left the window, it is cut without one.
+        If Ctrl-C interrupted refreshes until all points of the last cut left the window, the tree is cut again.
         """
         h = self.hierarchy
         if len(h) and (self._partition is None or self._n_since_refresh >= len(h)):
@@ -320,11 +312,11 @@ class RiverClustering(_TreeOfStream, base.Clusterer):  # type: ignore[misc]
 
     def _refresh(self) -> None:
         super()._refresh()
-        if self._partition is not None:  # numbers that someone knows must last
+        if self._partition is not None:  # numbers that were given out must last
             self._cut()
 
     def _cut(self) -> None:
-        """Cut the tree into clusters that keep the numbers that they had."""
+        """Cut the tree into clusters that keep their numbers."""
         h = self.hierarchy
         n_clusters = None if self.n_clusters is None else min(self.n_clusters, len(h))
         partition = h.partition(n_clusters=n_clusters, height=self.distance_threshold, follow=self._partition)
@@ -337,11 +329,11 @@ class RiverClustering(_TreeOfStream, base.Clusterer):  # type: ignore[misc]
         return {cluster: dict(zip(self._column_of, mean[cluster], strict=True)) for cluster in mean}
 
 
-class RiverAnomalies(_TreeOfStream, base.AnomalyDetector):  # type: ignore[misc]
-    """Anomalies of a stream, for river: a point is the more anomalous, the farther it would stand apart in the tree.
+class RiverAnomalies(_StreamTree, base.AnomalyDetector):  # type: ignore[misc]
+    """Anomaly detection in a stream, with river's interface: anomalous points would be far apart in the tree.
 
-    The tree is of the newest points. `RiverClustering` scores points, too: river takes what finds clusters and what
-    finds anomalies for two kinds of models, and so these are two classes.
+    A live tree has the newest points. `RiverClustering` scores points, too; river has one kind of model for clusters
+    and another for anomalies, so there are two classes.
 
     Parameters
     ----------
@@ -359,11 +351,11 @@ class RiverAnomalies(_TreeOfStream, base.AnomalyDetector):  # type: ignore[misc]
     Attributes
     ----------
     hierarchy : Hierarchy
-        The live tree, for reading. Keys are the numbers of the points since the stream began.
+        The live tree, for reading. Keys count the points from the start of the stream.
 
     Notes
     -----
-    As for `RiverClustering`: features that are missing count as 0, and distances depend on units.
+    As for `RiverClustering`: missing features count as 0, and distances depend on units.
 
     Examples
     --------
@@ -377,7 +369,7 @@ class RiverAnomalies(_TreeOfStream, base.AnomalyDetector):  # type: ignore[misc]
 
 
 def _as_numbers(x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
-    """The features of a point, once they are known to be finite numbers."""
+    """The features of a point as floats; they must be finite numbers."""
     words = [name for name, value in x.items() if not isinstance(value, (numbers.Real, np.bool_)) and value is not None]
     if words:
         raise NotNumericError(
@@ -395,7 +387,7 @@ def _as_numbers(x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
 
 
 def _as_float(value: Any) -> float:
-    """A number as a float, infinite where it is too large for one; NaN for None."""
+    """A number as a float, infinite if it is too large; NaN for None."""
     try:
         return math.nan if value is None else float(value)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""`AnytimeClustering`: a live hierarchy with the interface of scikit-learn."""
+"""`AnytimeClustering`: a live hierarchy with scikit-learn's interface."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from evertree.errors import ParameterError
 from evertree.extras import require
 from evertree.hierarchy import Hierarchy
-from evertree.input.arrays import as_count, as_height, as_seconds
+from evertree.input.arrays import as_count, as_seconds
+from evertree.integrations import check_cut
 from evertree.partition import Partition
 from evertree.windows import Window
 
@@ -22,7 +23,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 
 class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Hierarchical clustering that goes on: fit, add points with `partial_fit`, give it more time.
+    """Hierarchical clustering that goes on: fit, add points with `partial_fit`, refine with more time.
 
     Parameters
     ----------
@@ -34,22 +35,22 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         As for `Hierarchy`.
     max_seconds : float or None
         How long `fit` and `partial_fit` may refine after the points are inserted; None until the goal is reached. The
-        tree is valid whatever the time, and ``hierarchy_.refine()`` goes on.
+        tree is valid at any time, and ``hierarchy_.refine()`` goes on.
     keep_last : int or None
-        For streams: after `partial_fit` only so many points stay, those that came last, and ``labels_`` are theirs.
-        `fit` clusters all points that it is given, whatever their number; the next `partial_fit` lets the oldest go.
-        With None, all stay, unless ``hierarchy_`` has a window of its own (see `Hierarchy.keep`).
+        For streams: `partial_fit` keeps only this many points, the newest ones, and ``labels_`` are theirs. `fit`
+        clusters all points that it is given; the next `partial_fit` drops the oldest. None keeps all, unless
+        ``hierarchy_`` has a window of its own (see `Hierarchy.keep`).
 
     Attributes
     ----------
     hierarchy_ : Hierarchy
-        The live tree, with keys 0, 1, … for the rows in the order in which they came. Edit it, and call `relabel`.
+        The live tree, with keys 0, 1, … for the rows in order of arrival. Edit it, and call `relabel`.
     labels_ : ndarray of int
         The cluster of each live point, in the order of ``hierarchy_.keys()``: of all points so far, or of the last
-        `keep_last`. After `fit` they are 0, 1, … by first appearance; after `partial_fit` clusters keep the labels that
-        they had, and new ones get new labels.
+        `keep_last`. After `fit` they are 0, 1, … by first appearance; after `partial_fit` clusters keep their labels,
+        and new ones get new labels.
     partition_ : Partition
-        The same, by key; ``partition_.changes(earlier)`` says what became of each cluster.
+        The same, by key; ``partition_.changes(earlier)`` tells what became of each cluster.
     n_clusters_ : int
     linkage_matrix_ : ndarray of shape (n - 1, 4)
         SciPy's.
@@ -62,13 +63,13 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         What the last refinement did.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Where X was a data frame with names of columns.
+        If X was a data frame with column names.
 
     Notes
     -----
-    A weight w counts as w points for Ward and average linkage. Weights must be positive: a point that weighs nothing
-    has no place in a tree. So scikit-learn's check of equivalent weights
-    (``check_sample_weight_equivalence_on_dense_data``), which gives weights of zero, does not apply.
+    A weight w counts as w points for Ward and average linkage. Weights must be positive: a point of weight zero has no
+    place in a tree. So scikit-learn's check of equivalent weights (``check_sample_weight_equivalence_on_dense_data``),
+    which uses weights of zero, does not apply.
 
     Examples
     --------
@@ -130,7 +131,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self._finish(h, None)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Add points to the tree. Until there are `n_clusters` points, each is a cluster.
+        """Add points to the tree. While there are fewer than `n_clusters` points, each is a cluster.
 
         With ``metric="precomputed"``, X has the shape (k, n + k): to the n points so far, then among the new ones.
 
@@ -142,7 +143,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         >>> model.labels_
         array([0, 0, 1])
 
-        A stream without an end, of which only the last points stay:
+        An endless stream, with only the last points kept:
 
         >>> model = et.AnytimeClustering(n_clusters=2, keep_last=3)
         >>> for x in range(100):
@@ -155,7 +156,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         h = self._new_hierarchy() if is_first else self.hierarchy_
         if is_first:
-            self._move_window(h)  # before, so that a large batch takes no more memory than the window
+            self._move_window(h)  # first, so that a large batch takes no more memory than the window
         h.insert(X, sample_weight=sample_weight)
         self._move_window(h)
         return self._finish(h, None if is_first else self.partition_)
@@ -175,11 +176,11 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self._finish(self.hierarchy_, self.partition_)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """The cluster of the nearest live point, for each of some points. The tree does not change. O(n m) for each.
+        """The cluster of the nearest live point, for each row of X. The tree does not change. O(n m) for each.
 
         With ``metric="precomputed"``, X has the shape (k, n): the dissimilarities to the n live points.
 
-        ``hierarchy_.locate(X)`` says more: where each would go, at which height, and whether it is far from all.
+        ``hierarchy_.locate(X)`` tells more: where each would go, at which height, and whether it is far from all.
 
         Examples
         --------
@@ -190,14 +191,15 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "hierarchy_")
         places = self.hierarchy_.locate(self._checked(X, reset=False))
         if any(place.nearest not in self.partition_ for place in places):
-            raise ParameterError("points were inserted into hierarchy_ that have no label yet: call relabel() first")
+            raise ParameterError(
+                "hierarchy_ has points without a label, inserted since the last cut: call relabel() first"
+            )
         return np.array([self.partition_[place.nearest] for place in places], np.int64)
 
     def score_samples(self, X: Any, measure: str = "jump") -> NDArray[np.float64]:
-        """How well points fit in: the lower, the more abnormal, as scikit-learn has it. The tree does not change.
+        """The opposite of the anomaly score, as in scikit-learn: lower is more abnormal. The tree does not change.
 
-        This is the negative of ``hierarchy_.score_samples(X)``, which is the higher, the more anomalous. The reasons
-        are in ``hierarchy_.anomalies(X)``.
+        This is the negative of ``hierarchy_.score_samples(X)``. ``hierarchy_.anomalies(X)`` gives reasons.
 
         Parameters
         ----------
@@ -277,22 +279,14 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that would only be looked at after points were inserted."""
-        if (self.n_clusters is None) == (self.distance_threshold is None):
-            raise ParameterError(
-                "n_clusters or distance_threshold must be given, and the other one be None; they are "
-                f"{self.n_clusters!r} and {self.distance_threshold!r}"
-            )
-        if self.n_clusters is not None:
-            as_count("n_clusters", self.n_clusters)
-        if self.distance_threshold is not None:
-            as_height("distance_threshold", self.distance_threshold)
+        """Check parameters that are otherwise used only after points were inserted."""
+        check_cut(self.n_clusters, self.distance_threshold)
         as_seconds(self.max_seconds)
         if self.keep_last is not None:
             as_count("keep_last", self.keep_last)
 
     def _move_window(self, h: Hierarchy) -> None:
-        """Let a hierarchy have the window that is wanted, where one is and it has another. An age limit stays."""
+        """Set the window of `keep_last` unless the hierarchy has it. An age limit stays."""
         now = h.window or Window()
         if self.keep_last is not None and now.last != self.keep_last:
             h.keep(self.keep_last, now.max_age)
@@ -309,10 +303,10 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _checked(self, X: Any, reset: bool) -> Any:
-        """`X` as scikit-learn wants it checked.
+        """`X` after scikit-learn's checks.
 
-        Objects that a function compares are not; and dissimilarities have a column for each live point, whatever their
-        number was before.
+        Objects that a function compares are not checked. Dissimilarities have a column for each live point, so their
+        number of columns may change.
         """
         if callable(self.metric):
             return X
@@ -321,7 +315,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
 
     def _finish(self, h: Hierarchy, earlier: Partition | None) -> Self:
-        """Refine, and cut into clusters that keep the labels that they had."""
+        """Refine, and cut into clusters that keep their labels."""
         report = h.refine(seconds=self.max_seconds)
         n_clusters = None if self.n_clusters is None else min(int(self.n_clusters), len(h))
         partition = h.partition(n_clusters=n_clusters, height=self.distance_threshold, follow=earlier)

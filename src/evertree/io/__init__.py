@@ -1,1 +1,13 @@
-"""Trees as files and as text for other programs: archives, Newick, JSON, graphs, data frames, HTML."""
+"""Trees for files and for other programs: archives, Newick, nested JSON, networkx, pandas and HTML.
+
+What is exported here works on a linkage matrix and its keys, without a hierarchy.
+"""
+
+from __future__ import annotations
+
+from evertree.io.graph import to_digraph
+from evertree.io.nested_json import to_nested, to_nested_json
+from evertree.io.newick import ParsedTree, read_newick, write_newick
+from evertree.io.node_frame import to_node_frame
+
+__all__ = ["ParsedTree", "read_newick", "to_digraph", "to_nested", "to_nested_json", "to_node_frame", "write_newick"]

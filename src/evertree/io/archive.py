@@ -1,7 +1,7 @@
 """The file format: a header in JSON and named arrays in a zip archive (NumPy's ``.npz``), with no pickle in it.
 
-The header has the format's version, what the caller puts into it, and a SHA-256 of every array; a SHA-256 of the header
-stands beside it. A file of a newer version is refused with the remedy; one that was damaged or edited is refused too.
+The header has the version of the format, the caller's entries and a SHA-256 of every array; the archive also has a
+SHA-256 of the header. Files of a newer version are refused with the remedy, damaged or edited ones are refused too.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.errors import CorruptFileError, EvertreeError, FileFormatError, NewerFormatError
-from evertree.io.atomic_write import replacing
+from evertree.io.atomic_write import atomic_write
 from evertree.io.json_values import to_json
 
-#: Written into every file. It grows when a reader of an older version could not understand the file.
+#: Written into every file. It grows when older versions could not read the file.
 FORMAT_VERSION = 4
 
 _FORMAT = "evertree hierarchy"
 
-#: How a file of another kind begins.
+#: How an SQLite file begins.
 _SQLITE = b"SQLite format 3"
 
-#: What damaged or forged content leads to.
+#: The errors that damaged or forged content leads to.
 SIGNS_OF_DAMAGE = (
     EvertreeError,
     ArithmeticError,
@@ -43,25 +43,25 @@ SIGNS_OF_DAMAGE = (
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a file, so that at every moment there is a whole one."""
-    text = np.frombuffer(sealed(header, arrays), np.uint8)
-    with replacing(path) as file:
+    """Write a file, atomically."""
+    text = np.frombuffer(encode_header(header, arrays), np.uint8)
+    with atomic_write(path) as file:
         np.savez(file, header=text, header_sha256=_digest_of_text(text), **arrays)  # type: ignore[arg-type]
 
 
-def sealed(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """A header as text, with the format, its version and a SHA-256 of every array."""
+def encode_header(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """A header as JSON text, with the format, its version and a SHA-256 of every array."""
     digests = {name: _digest(array) for name, array in arrays.items()}
     return to_json({"format": _FORMAT, "version": FORMAT_VERSION, **header, "sha256": digests})
 
 
-def unsealed(text: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The header that `sealed` wrote, if this version can read it. What its arrays are is checked by `check_arrays`."""
+def decode_header(text: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The header that `encode_header` wrote, if this version can read it. `verify_checksums` checks the arrays."""
     header = json.loads(text)
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
         raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
     if type(header["version"]) is not int or header["version"] < 1:
-        raise CorruptFileError(f"{path} is damaged: {header['version']!r} is no version")
+        raise CorruptFileError(f"{path} is damaged: {header['version']!r} is not a version")
     if header["version"] > FORMAT_VERSION:
         raise NewerFormatError(
             f"{path} has format version {header['version']}, and this evertree reads up to {FORMAT_VERSION}: "
@@ -70,17 +70,17 @@ def unsealed(text: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
     return header
 
 
-def check_arrays(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]], path: str | os.PathLike[str]) -> None:
-    """Refuse arrays that are not those that the header was written for."""
+def verify_checksums(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]], path: str | os.PathLike[str]) -> None:
+    """Refuse arrays that do not have the checksums in the header."""
     for name, digest in header["sha256"].items():
         if _digest(arrays[name]) != digest:
             raise CorruptFileError(f"{path} is damaged: {name!r} does not have its checksum")
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header and the arrays of a file, checked. They take no more memory than the file has bytes."""
+    """The header and the arrays of a file, checked. They take no more memory than the file takes on disk."""
     if not os.path.isfile(path) and os.path.exists(path) and not os.path.isdir(path):
-        raise FileFormatError(f"{path} is a pipe or a device, and must be a file: write what comes out of it to one")
+        raise FileFormatError(f"{path} must be a file; it is a pipe or a device: write its content to a file first")
     with open(path, "rb") as file:
         beginning = file.read(len(_SQLITE))
         if beginning == _SQLITE:
@@ -107,15 +107,15 @@ def _read_archive(
         raise FileFormatError(f"{path} is not a file written by Hierarchy.save")
     members = archive.infolist()
     if sum(member.file_size for member in members) > os.path.getsize(path):
-        raise CorruptFileError(f"{path} is damaged, or was packed: it says that it holds more than its size")
+        raise CorruptFileError(f"{path} is damaged, or was compressed: its content is larger than the file")
     if min(member.header_offset for member in members) > 0:
-        raise CorruptFileError(f"{path} is damaged: something else stands before the archive")
+        raise CorruptFileError(f"{path} is damaged: there is something before the archive")
     text = _read_array(archive, "header")
-    header = unsealed(text.tobytes(), path)
+    header = decode_header(text.tobytes(), path)
     if not np.array_equal(_read_array(archive, "header_sha256"), _digest_of_text(text)):
         raise CorruptFileError(f"{path} is damaged: its header does not have its checksum")
     arrays = {name: _read_array(archive, name) for name in header["sha256"]}
-    check_arrays(header, arrays, path)
+    verify_checksums(header, arrays, path)
     return header, arrays
 
 
@@ -124,9 +124,9 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
         is_first = np.lib.format.read_magic(member) == (1, 0)
         read_shape = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
         shape, _, dtype = read_shape(member)
-        said = member.tell() + math.prod(shape) * dtype.itemsize
-        if said != archive.getinfo(member.name).file_size:  # before memory is taken for it
-            raise ValueError(f"{name!r} does not have the {said} bytes that it should have")
+        expected = member.tell() + math.prod(shape) * dtype.itemsize
+        if expected != archive.getinfo(member.name).file_size:  # before memory is allocated
+            raise ValueError(f"{name!r} does not have {expected} bytes")
         member.seek(0)
         return np.lib.format.read_array(member, allow_pickle=False)
 

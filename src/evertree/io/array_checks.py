@@ -1,4 +1,4 @@
-"""What the arrays of a file must be before a kernel may follow the numbers in them: kernels trust their arguments."""
+"""Checks of the arrays in a file, before kernels index with them: kernels trust their arguments."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from evertree.kernels.columns import (
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def check_layout(arrays: Arrays, is_of_means: bool, stores_dissimilarities: bool, n_columns: int | None) -> None:
-    """Refuse arrays of other types and lengths than those of a tree, and numbers of nodes that are none. O(n).
+def check_arrays(arrays: Arrays, is_of_means: bool, stores_dissimilarities: bool, n_columns: int | None) -> None:
+    """Refuse arrays that do not have the dtypes and shapes of a tree's, and node numbers out of range. O(n).
 
-    What an older version did not write may be missing. Whether it all is a tree is checked when it is one in memory.
+    Arrays that older versions did not write may be missing. Whether they form a tree is checked once it is in memory.
     """
     size = arrays["tree.parent"].size
     rows = size // 2
@@ -37,7 +37,7 @@ def check_layout(arrays: Arrays, is_of_means: bool, stores_dissimilarities: bool
     lists = arrays["search.fresh"].size if "search.fresh" in arrays else 0
     data = arrays["tree.mean" if is_of_means else "x"]
     if data.dtype not in (np.float32, np.float64) or size % 2 or lists not in (0, rows):
-        raise CorruptFileError("an array has another type or length than those beside it")
+        raise CorruptFileError("the lengths or dtypes of its arrays do not fit together")
     shape = (size if is_of_means else rows, n_columns)
     if stores_dissimilarities:
         shape = 1, rows * (rows - 1) // 2
@@ -54,11 +54,11 @@ def check_layout(arrays: Arrays, is_of_means: bool, stores_dissimilarities: bool
     }
     for name, (kind, lengths) in expected.items():
         if name in arrays and (arrays[name].dtype, arrays[name].shape) != (kind, lengths):
-            raise CorruptFileError(f"{name!r} has another type or shape than {np.dtype(kind)} and {lengths}")
+            raise CorruptFileError(f"{name!r} must have dtype {np.dtype(kind)} and shape {lengths}")
     if "points" in arrays and (
         arrays["points"].shape != (rows, n_columns) or arrays["points"].dtype.kind not in "fiub"
     ):
-        raise CorruptFileError("there is not a point of numbers for each row")
+        raise CorruptFileError("'points' must have a row of numbers for each leaf")
     _check_tree(arrays, size)
     _check_work(arrays, size)
 
@@ -73,11 +73,11 @@ def _check_tree(arrays: Arrays, size: int) -> None:
         is_sound &= bool(children.min() >= NULL and children.max() < size)
     is_sound &= bool(arrays["tree.parent"].max() < size)
     if not is_sound:
-        raise CorruptFileError("a node has the number of none")
+        raise CorruptFileError("a node number is out of range")
 
 
 def _check_work(arrays: Arrays, size: int) -> None:
-    """The worklist, and how far searches are; an older version had a shorter state."""
+    """The worklist and the progress of searches. Older versions wrote a shorter state."""
     pending, state = arrays["work.pending"], arrays["work.state"]
     is_sound = pending.dtype == np.int32 and pending.ndim == 1 and pending.size <= size
     is_sound &= state.dtype == np.int64 and state.ndim == 1 and 0 < state.size <= len(WORK_STATE.names or ())
@@ -89,4 +89,4 @@ def _check_work(arrays: Arrays, size: int) -> None:
     if "search.state" in arrays:
         is_sound &= 0 <= int(arrays["search.state"].view(SEARCH_STATE)["fresh_row"][0]) <= size
     if not is_sound:
-        raise CorruptFileError("what is left to do for the tree is not known")
+        raise CorruptFileError("its worklist is damaged")

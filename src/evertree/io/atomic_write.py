@@ -1,4 +1,4 @@
-"""`replacing`: a file that is written anew is whole at every moment."""
+"""`atomic_write`: a file is replaced as a whole, so that nobody ever sees half of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """The path, if a file can be there."""
+    """The path, if there can be a file."""
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "There is no such folder to save to", str(target.parent))
@@ -23,10 +23,10 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file beside `path`, open for writing, which takes its place when the block has ended without an error.
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A temporary file, open for writing, which replaces `path` when the block ends without an error.
 
-    Who may read it stays, and a link stays a link. What is no file, such as a pipe, is written to as it is.
+    The mode of an old file is kept, and a link stays a link. A pipe or a device is written to directly.
     """
     target = check_target(path)
     if target.exists() and not target.is_file():
@@ -34,7 +34,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
         return
     target = target.resolve()
-    temporary = target.with_name(f".evertree-{uuid.uuid4().hex}")  # short: the name itself may be as long as any can
+    temporary = target.with_name(f".evertree-{uuid.uuid4().hex}")  # short, as names have a limit
     try:
         with temporary.open("xb") as file:
             if target.exists():

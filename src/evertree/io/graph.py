@@ -1,4 +1,4 @@
-"""A tree as a graph for networkx."""
+"""A tree as a graph of networkx."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def to_digraph(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> Any:
 
     Examples
     --------
-    >>> from evertree.exchange import to_digraph
+    >>> from evertree.io import to_digraph
     >>> Z = np.array([[0.0, 1.0, 1.0, 2.0], [2.0, 3.0, 5.0, 3.0]])
     >>> graph = to_digraph(Z, ["a", "b", "c"])
     >>> list(graph.edges)

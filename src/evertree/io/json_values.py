@@ -1,4 +1,4 @@
-"""Keys and points as JSON can have them, and back. No pickle."""
+"""Keys and points as JSON values, and back. No pickle."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ import numpy as np
 
 from evertree.errors import NotSavableError
 
-#: The types of arrays that can be written, by the first letter of their kind, and as a file names them.
+#: The kinds of NumPy dtypes that can be written, and the dtypes that a file may name.
 _NUMBERS = "fiub"
 _NAME = re.compile(rf"[<>|]?[{_NUMBERS}][0-9]{{1,2}}")
 
 
 def encode_all(values: Sequence[Any]) -> list[Any]:
-    """Values as JSON can have them."""
+    """Values as JSON values."""
     try:
         return [_encode(value) for value in values]
     except RecursionError:
-        raise NotSavableError("a key or a point holds things within things within things: too deep to save") from None
+        raise NotSavableError(
+            "a key or a point is nested too deeply to be saved: use flat tuples, or numbers and strings"
+        ) from None
 
 
 def decode_all(items: Sequence[Any]) -> list[Any]:
-    """The values that `encode_all` was given."""
+    """The values that `encode_all` encoded."""
     return [_decode(item) for item in items]
 
 
-def number_type(name: Any) -> np.dtype[Any]:
-    """The type of numbers that a file names; ValueError for any other: text could be said to be of any length."""
+def numeric_dtype(name: Any) -> np.dtype[Any]:
+    """The numeric dtype of that name. ValueError for any other: a forged text dtype could claim any length."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no type of numbers")
+        raise ValueError(f"{name!r} is not a numeric dtype")
     try:
         return np.dtype(name)
     except TypeError as error:
@@ -53,10 +55,10 @@ def _encode_array(array: Any) -> list[Any]:
 
 def _decode_array(item: Any) -> Any:
     kind, values = item
-    return np.array(values, number_type(kind))
+    return np.array(values, numeric_dtype(kind))
 
 
-# How to write and read the kinds that JSON does not have. A value must be of exactly that type.
+# How to write and read types that JSON does not have. A value must have exactly that type.
 _CODECS: dict[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
     "tuple": (tuple, encode_all, lambda items: tuple(decode_all(items))),
     "list": (list, encode_all, decode_all),
@@ -75,12 +77,12 @@ _CODECS: dict[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]]
 }
 
 
-#: Those that equal what `item` gives. A date of NumPy may become a whole number.
+#: NumPy scalars that equal their `item()`. Not dates: theirs may be an integer.
 _NUMPY_SCALARS = (np.bool_, np.integer, np.floating, np.str_, np.bytes_)
 
 
 def to_json(content: Any) -> bytes:
-    """Text of what JSON can have. Python refuses numbers of thousands of digits, and things that are very deep."""
+    """JSON text. Python refuses integers of thousands of digits and deep nesting."""
     try:
         return json.dumps(content).encode()
     except (RecursionError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""A tree as objects in objects, the form that ``d3.hierarchy`` reads."""
+"""A tree as nested objects, the form that ``d3.hierarchy`` reads."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from evertree.io.nodes import number_nodes
 
 
 def to_nested(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> dict[str, Any]:
-    """Dictionaries in dictionaries: what ``json.loads`` would make of the text of `to_nested_json`.
+    """The tree as nested dictionaries: what ``json.loads`` makes of the text of `to_nested_json`.
 
     Parameters
     ----------
     Z : array of shape (n - 1, 4)
         SciPy's linkage matrix.
     keys : list of n keys
-        ``keys[i]`` is leaf i. Keys that JSON has no type for become their ``str()``.
+        ``keys[i]`` is leaf i. Keys of other types than JSON's become their ``str()``.
 
     Returns
     -------
@@ -31,14 +31,14 @@ def to_nested(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> dict[str, Any
 
     Examples
     --------
-    >>> from evertree.exchange import to_nested
+    >>> from evertree.io import to_nested
     >>> to_nested(np.array([[0.0, 1.0, 2.5, 2.0]]), ["a", ("b", 1)])["children"][1]
     {'key': "('b', 1)", 'height': 0.0, 'size': 1}
     """
     if not keys:
         return {"height": 0.0, "size": 0, "children": []}
     nodes = number_nodes(Z, keys)
-    # A merge comes after its children, so they are there when it needs them.
+    # A merge comes after its children.
     made: list[dict[str, Any]] = [{"key": _plain(key), "height": 0.0, "size": 1} for key in keys]
     inner = (column[len(keys) :].tolist() for column in (nodes.left, nodes.right, nodes.height, nodes.size))
     for left, right, height, size in zip(*inner, strict=True):
@@ -47,16 +47,16 @@ def to_nested(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> dict[str, Any
 
 
 def to_nested_json(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> str:
-    """The tree as JSON text, of any depth.
+    """The tree as nested JSON text, of any depth.
 
-    Python's own ``json`` reads a text back only up to some hundred levels.
+    Python's own ``json`` reads only some hundred levels of nesting back.
 
     Parameters
     ----------
     Z : array of shape (n - 1, 4)
         SciPy's linkage matrix.
     keys : list of n keys
-        ``keys[i]`` is leaf i. Keys that JSON has no type for are written as their ``str()``.
+        ``keys[i]`` is leaf i. Keys of other types than JSON's are written as their ``str()``.
 
     Returns
     -------
@@ -66,13 +66,13 @@ def to_nested_json(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> str:
 
     Examples
     --------
-    >>> from evertree.exchange import to_nested_json
+    >>> from evertree.io import to_nested_json
     >>> to_nested_json(np.empty((0, 4)), ["a"])
     '{"key": "a", "height": 0.0, "size": 1}'
     >>> to_nested_json(np.array([[0.0, 1.0, 2.5, 2.0]]), ["a", 7])
     '{"height": 2.5, "size": 2, "children": [{"key": "a", "height": 0.0, "size": 1}, {"key": 7, ...}]}'
     """
-    # The json module recurses, so it gets no more than a leaf at a time.
+    # Not json.dumps of the whole, which recurses.
     pieces: list[str] = []
     waiting: list[dict[str, Any] | str] = [to_nested(Z, keys)]
     while waiting:
@@ -82,22 +82,21 @@ def to_nested_json(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> str:
         elif "children" in item:
             pieces.append(f'{{"height": {item["height"]!r}, "size": {item["size"]}, "children": [')
             waiting.append("]}")
-            for i, child in enumerate(reversed(item["children"])):
-                if i > 0:
-                    waiting.append(", ")
-                waiting.append(child)
+            if item["children"]:
+                left, right = item["children"]
+                waiting += [right, ", ", left]
         else:
             pieces.append(json.dumps(item, allow_nan=False))
     return "".join(pieces)
 
 
 def _plain(key: Hashable) -> str | int | float | bool | None:
-    """A key as JSON has it."""
+    """A key as a JSON value."""
     if isinstance(key, np.bool | np.integer | np.floating):
         key = key.item()
     if key is None or isinstance(key, bool):
         return key
-    # Subclasses, such as members of an Enum, are taken for what they hold.
+    # Subclasses, such as members of an enumeration, become plain values.
     if isinstance(key, str):
         return str.__str__(key)
     if isinstance(key, int):

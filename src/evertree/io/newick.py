@@ -17,7 +17,7 @@ from evertree.errors import DataError, InvalidKeyError, listed
 from evertree.io.nodes import number_nodes
 from evertree.kernels.columns import NULL
 
-# Quotes never hurt, and readers differ in what they take without: an underscore, for one, may be read as a blank.
+# Quotes never hurt, and readers differ in what they accept without: some read an underscore as a blank.
 _BARE = re.compile(r"[^\W_](?:[^\W_]|[-+.|])*")
 
 # Possessive, so that a quote that is never closed does not match up to a doubled quote in the middle.
@@ -31,8 +31,8 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 def write_newick(Z: NDArray[np.float64], keys: Sequence[Hashable], branch_lengths: bool = True) -> str:
     """The tree as Newick text.
 
-    The branch above a node is as long as its parent is higher, and leaves have height 0, so each leaf is as far from
-    the root as the root is high.
+    The length of a branch is the difference of the heights of its two nodes. Leaves have height 0, so each leaf is as
+    far from the root as the root is high.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def write_newick(Z: NDArray[np.float64], keys: Sequence[Hashable], branch_length
     keys : list of n keys
         ``keys[i]`` is leaf i. Labels are ``str(key)``, in quotes where the text needs them.
     branch_lengths : bool, default True
-        Whether to write lengths, with all digits.
+        Whether to write the lengths of branches, with all digits.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def write_newick(Z: NDArray[np.float64], keys: Sequence[Hashable], branch_length
 
     Examples
     --------
-    >>> from evertree.exchange import write_newick
+    >>> from evertree.io import write_newick
     >>> Z = np.array([[0.0, 1.0, 1.0, 2.0], [2.0, 3.0, 5.0, 3.0]])
     >>> write_newick(Z, ["a", "b", "it's"])
     "('it''s':5.0,(a:1.0,b:1.0):4.0);"
@@ -69,7 +69,7 @@ def write_newick(Z: NDArray[np.float64], keys: Sequence[Hashable], branch_length
         return ";"
     suffix = [""] * n_nodes
     if branch_lengths:
-        # Rounding may leave a merge a little below its child.
+        # Rounding may put a merge a little below its child.
         length = np.maximum(nodes.height[nodes.parent[:-1]] - nodes.height[:-1], 0.0)
         suffix[:-1] = [f":{value!r}" for value in length.tolist()]
     left, right = nodes.left.tolist(), nodes.right.tolist()
@@ -94,8 +94,8 @@ def _labels(keys: Sequence[Hashable]) -> list[str]:
         shared = next(text for text, count in Counter(texts).items() if count > 1)
         same = [key for key, text in zip(keys, texts, strict=True) if text == shared]
         raise InvalidKeyError(
-            f"the keys {listed(same)} share the text {shared!r}, and Newick has nothing else to tell leaves apart: "
-            "give these points keys with different texts"
+            f"the keys {listed(same)} have the same text {shared!r}, which Newick cannot tell apart: give these "
+            "points keys with different texts"
         )
     return [text if _BARE.fullmatch(text) else "'" + text.replace("'", "''") + "'" for text in texts]
 
@@ -114,7 +114,7 @@ class ParsedTree:
 
     Examples
     --------
-    >>> from evertree.exchange import read_newick
+    >>> from evertree.io import read_newick
     >>> tree = read_newick("(a:2,b:2);")
     >>> tree.labels, tree.Z.tolist()
     (['a', 'b'], [[0.0, 1.0, 2.0, 2.0]])
@@ -127,13 +127,13 @@ class ParsedTree:
 def read_newick(text: str, resolve: bool = False) -> ParsedTree:
     """Read one tree from Newick text.
 
-    A node is as high as its farthest leaf is away; all leaves have height 0, even where the text puts some of them
-    nearer to the root than others. If no branch has a length, the height is the number of levels below. Otherwise a
-    length that is missing counts as 0, and so does a negative one, for no merge is below its children.
+    The height of a node is its distance to its farthest leaf; all leaves have height 0, even if the text puts some of
+    them nearer to the root than others. If no branch has a length, the height is the number of levels below. Otherwise
+    a missing length counts as 0, and so does a negative one, because no merge is below its children.
 
     Labels may be in quotes, and ``''`` is the empty label; underscores in labels without quotes are kept as they are.
     Comments in ``[ ]``, which may be nested, the labels of inner nodes and the length of the root's branch are ignored.
-    A node with one child is taken out, and the branches above and below it become one.
+    A node with one child is dropped, and the branches above and below it become one.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def read_newick(text: str, resolve: bool = False) -> ParsedTree:
 
     Examples
     --------
-    >>> from evertree.exchange import read_newick
+    >>> from evertree.io import read_newick
     >>> tree = read_newick("((a:1,b:1):2,c:3)root;")
     >>> tree.labels
     ['a', 'b', 'c']
@@ -172,25 +172,25 @@ def read_newick(text: str, resolve: bool = False) -> ParsedTree:
     evertree.errors.DataError: not a Newick tree: at position 4, expected ':', ',' or ')', but found ';'
     """
     if not isinstance(text, str):
-        raise DataError(f"a Newick tree is text, not {type(text).__name__}: read or decode it first")
+        raise DataError(f"text must be a str; it is {type(text).__name__}: read or decode it first")
     outline = _parse(text.removeprefix("\ufeff"))
     labels = [outline.label[u] for u in outline.leaves]
     if len(set(labels)) < len(labels):
         shared = [label for label, count in Counter(labels).items() if count > 1]
-        raise DataError(f"more than one leaf has the label {listed(shared)}: give each leaf a label of its own")
+        raise DataError(f"the labels of leaves must differ; given more than once: {listed(shared)}")
     if not resolve:
         for u in outline.inner:
             if len(outline.children[u]) > 2:
                 raise DataError(
                     f"the node at position {outline.position[u]} has {len(outline.children[u])} children, but a merge "
-                    "is of two: resolve=True merges them one after the other"
+                    "has two: resolve=True merges them one after the other"
                 )
     return ParsedTree(labels, _linkage_matrix(outline, _heights(outline)))
 
 
 @dataclass
 class _Outline:
-    """What the text says: columns over its nodes, which are numbered in the order of their first characters."""
+    """The parsed text as columns over its nodes, which are numbered in the order of their first characters."""
 
     position: list[int] = field(default_factory=list)
     parent: list[int] = field(default_factory=list)
@@ -223,8 +223,7 @@ def _tokens(text: str) -> Iterator[_Token]:
     start = 0
     while True:
         match = _TOKEN.match(text, start)
-        # Whatever comes after blanks matches one of the alternatives.
-        assert match is not None
+        assert match is not None  # anything matches one of the alternatives
         kind, start = match.lastgroup, match.end()
         if kind is None:
             yield _Token("", "", start)
@@ -252,7 +251,7 @@ def _end_of_comment(text: str, position: int) -> int:
 
 
 class _After(Enum):
-    """What was read last, and so what may come next."""
+    """What was read last, which decides what may come next."""
 
     NOTHING = auto()  # a node is to come
     CHILDREN = auto()
@@ -262,7 +261,7 @@ class _After(Enum):
     TREE = auto()
 
 
-# A node may end here.
+# Where a node may end.
 _NODE = (_After.CHILDREN, _After.LABEL, _After.LENGTH)
 
 
@@ -332,7 +331,7 @@ def _refuse(token: _Token, after: _After, is_inside: bool) -> NoReturn:
 
 
 def _heights(outline: _Outline) -> list[float]:
-    """The longest way down from each node, in length or, where no branch has one, in levels."""
+    """The longest path down from each node, in length or, if no branch has a length, in levels."""
     lengths = outline.length
     if all(length is None for length in lengths[1:]):
         level = [0] * len(lengths)
@@ -340,17 +339,17 @@ def _heights(outline: _Outline) -> list[float]:
             below = [level[child] for child in outline.children[u]]
             level[u] = max(below) + (len(below) > 1)
         return [float(value) for value in level]
-    # Pairs of a float and what it lacks: 100,000 sums in plain floats would lose five of the digits.
+    # Pairs of a float and its rounding error: 100,000 plain sums would lose five digits.
     height = [(0.0, 0.0)] * len(lengths)
     for u in outline.inner:
         height[u] = max(_add(height[child], max(lengths[child] or 0.0, 0.0)) for child in outline.children[u])
         if not math.isfinite(height[u][0]):
-            raise DataError("the branch lengths add up to more than a float can hold: give them in a larger unit")
+            raise DataError("the sum of branch lengths overflows: give them in a larger unit")
     return [high for high, _ in height]
 
 
 def _add(total: tuple[float, float], length: float) -> tuple[float, float]:
-    """The sum as the nearest float and the rest; the float never becomes less (Dekker's double-double sum)."""
+    """Dekker's double-double sum: the nearest float and the rest. The float never decreases."""
     high, low = total
     rough = high + length
     part = rough - high
@@ -360,7 +359,7 @@ def _add(total: tuple[float, float], length: float) -> tuple[float, float]:
 
 
 def _linkage_matrix(outline: _Outline, height: list[float]) -> NDArray[np.float64]:
-    """SciPy's Z, for children in the order of the text and leaves numbered by it."""
+    """SciPy's Z, with leaves and children in the order of the text."""
     n = len(outline.leaves)
     number = [NULL] * len(height)
     for i, u in enumerate(outline.leaves):
@@ -374,7 +373,7 @@ def _linkage_matrix(outline: _Outline, height: list[float]) -> NDArray[np.float6
             rows.append((number[u], other, height[u], size[-1]))
             number[u] = n + len(rows) - 1
     Z = np.array(rows, np.float64).reshape(-1, 4)
-    # Stable: where a merge is no higher than its child, it still comes later.
+    # Stable: a merge at the height of its child still comes later.
     order = np.argsort(Z[:, 2], kind="stable")
     final = np.arange(n + len(rows))
     final[n + order] = np.arange(n, n + len(rows))

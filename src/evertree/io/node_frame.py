@@ -1,4 +1,4 @@
-"""A tree as a table for pandas."""
+"""A tree as a data frame of pandas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evertree.kernels.columns import NULL
 
 
 def to_node_frame(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> Any:
-    """A row for each node, with the nodes it hangs together with.
+    """A row for each node, with its parent and its children.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def to_node_frame(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> Any:
 
     Examples
     --------
-    >>> from evertree.exchange import to_node_frame
+    >>> from evertree.io import to_node_frame
     >>> Z = np.array([[0.0, 1.0, 1.0, 2.0], [2.0, 3.0, 5.0, 3.0]])
     >>> to_node_frame(Z, ["a", "b", "c"])  # doctest: +NORMALIZE_WHITESPACE
           parent  left  right  height  size   key
@@ -49,7 +49,7 @@ def to_node_frame(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> Any:
     """
     pandas = require("pandas", "to_frame", "pandas")
     nodes = number_nodes(Z, keys)
-    # Filled one by one: NumPy would take keys that are tuples for rows.
+    # One by one: NumPy would make rows of keys that are tuples.
     key = np.full(nodes.height.size, None, object)
     for i, name in enumerate(keys):
         key[i] = name

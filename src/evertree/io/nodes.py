@@ -26,9 +26,9 @@ def number_nodes(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> Nodes:
     """The columns of a linkage matrix in which leaf i is ``keys[i]``; leaves have height 0."""
     n, n_merges = len(keys), len(Z)
     if n_merges != max(n - 1, 0):
-        raise InvalidKeyError(f"{n} keys for {n_merges} merges, which have {n_merges + 1} leaves: give a key for each")
+        raise InvalidKeyError(f"keys must have {n_merges + 1} keys, one for each leaf of Z; it has {n}")
     if not np.all(np.isfinite(Z)):
-        raise NotFiniteError("the linkage matrix has values that are not finite")
+        raise NotFiniteError("Z must be finite; it has NaN or infinity")
     left, right, parent = (np.full(n + n_merges, NULL, np.int64) for _ in range(3))
     left[n:], right[n:] = Z[:, 0], Z[:, 1]
     merge = np.arange(n, n + n_merges)

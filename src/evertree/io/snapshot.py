@@ -13,7 +13,7 @@ from evertree.errors import CorruptFileError, ParameterError
 from evertree.input.arrays import GOALS, as_choice, as_keys, as_points, as_weights, as_whole_number, as_width
 from evertree.input.keys import KeyTable, whole_part
 from evertree.io.archive import SIGNS_OF_DAMAGE, read, write
-from evertree.io.array_checks import check_layout
+from evertree.io.array_checks import check_arrays
 from evertree.io.json_values import decode_all, encode_all
 from evertree.kernels.columns import TREE_STATE, WORK_STATE, MeanTree, Search, Worklist, new_search
 from evertree.state import State
@@ -188,7 +188,7 @@ def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str,
         return new_tree(scheme, aim, None, np.dtype(np.float64))
     points = arrays.get("points")
     n_columns = columns["mean"].shape[-1] if scheme.has_statistics else header["n_columns"]
-    check_layout(arrays, scheme.has_statistics, scheme.holds != VECTORS, n_columns)
+    check_arrays(arrays, scheme.has_statistics, scheme.holds != VECTORS, n_columns)
     has_kept = scheme.vectors.changes_points if scheme.vectors else scheme.holds == OBJECTS and n_columns is not None
     if has_kept != (points is not None):
         raise CorruptFileError("there are points where there should be none, or none where there should be some")

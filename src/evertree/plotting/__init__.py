@@ -1,4 +1,4 @@
-"""Drawing: functions that return what Matplotlib draws. Matplotlib is imported when they are called."""
+"""Drawing with Matplotlib, which is imported when a function is called."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from evertree.errors import (
     either,
 )
 from evertree.input.arrays import as_count, as_height
-from evertree.io.atomic_write import check_target, replacing
+from evertree.io.atomic_write import atomic_write, check_target
 from evertree.plotting.axes import matplotlib
 from evertree.plotting.dendrogram import LINK_COLOR, NOISE_COLOR, PALETTE, plot_dendrogram
 from evertree.plotting.layout import lay_out
@@ -182,7 +182,7 @@ def _save(animation: FuncAnimation, path: Path, **options: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / f"animation{path.suffix}"
         animation.save(made, **options)
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(made.read_bytes())
 
 

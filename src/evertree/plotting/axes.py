@@ -1,4 +1,4 @@
-"""The axes to draw on: those that were given, or a figure of their own."""
+"""The axes to draw on: given ones, or those of a new figure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def matplotlib(module: str) -> Any:
-    """A module of Matplotlib, or a word on how to get it."""
+    """A module of Matplotlib, or an error that says how to install it."""
     return require(f"matplotlib.{module}", "plot", "plot")
 
 
 def given_or_new(ax: Any, figsize: tuple[float, float]) -> Axes:
-    """`ax` if it is one, and the axes of a new figure of pyplot if it is None."""
+    """`ax`, or the axes of a new pyplot figure if it is None."""
     if ax is None:
-        # Only figures that pyplot knows are shown by notebooks; constrained, so that long labels are not cut off.
+        # Notebooks show only figures of pyplot; constrained, so that long labels are not cut off.
         return matplotlib("pyplot").subplots(figsize=figsize, layout="constrained")[1]
     if not isinstance(ax, matplotlib("axes").Axes):
         raise ParameterError(f"ax must be None or Axes of Matplotlib; it is {type(ax).__name__}")

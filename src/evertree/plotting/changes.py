@@ -1,4 +1,4 @@
-"""`plot_changes`: what became of the clusters of a stream, over time."""
+"""`plot_changes`: births, splits, deaths and mergers of clusters over time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from evertree.plotting.dendrogram import LINK_COLOR, PALETTE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: The events that are drawn, and in which colour: above the line what makes more clusters, below it what makes fewer.
+#: The colours of the events: above the line those that add clusters, below it those that remove some.
 _ABOVE = {"born": PALETTE[2], "split": PALETTE[3]}
 _BELOW = {"died": PALETTE[1], "merged": PALETTE[0]}
 
-#: How much higher the axes are where names of what is known stand in them, upright.
+#: How much higher the axes are if they have names of known events.
 _ROOM_FOR_NAMES = 0.25
 
 
@@ -32,17 +32,17 @@ def plot_changes(
 ) -> Axes:
     """Draw how many clusters were born, split, died and merged, step by step.
 
-    Each step is a bar that ends at its time and begins where the one before ended. What makes more clusters, births and
-    splits, is above the line; what makes fewer, deaths and mergers, is below it.
+    Each step is a bar from the time of the step before to its own. Births and splits, which add clusters, are above the
+    line; deaths and mergers are below it.
 
     Parameters
     ----------
     times : array-like of k numbers or dates
         When each partition was made, in order.
     changes : sequence of k tables
-        What `Partition.changes` gave for it and the one before.
+        The result of `Partition.changes` for it and the partition before.
     known : mapping of str to times, or collection of times, optional
-        What is known to have happened, drawn as upright lines, with their names.
+        Known events, drawn as vertical lines with their names.
     ax : matplotlib.axes.Axes, optional
         Where to draw. By default a new figure is made with ``matplotlib.pyplot.subplots``, so that a notebook shows it.
 
@@ -53,9 +53,9 @@ def plot_changes(
     Raises
     ------
     MissingExtraError
-        Without Matplotlib.
+        Matplotlib is not installed.
     DimensionError, NotNumericError, NotFiniteError, ParameterError
-        For times that are no numbers or dates, in order, one for each table; and for tables without events.
+        `times` are not numbers or dates, in order, one for each table; or a table has no events.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def plot_changes(
     events = [_events_of(table) for table in changes]
     when, is_dated = _as_times("times", times)
     if when.size != len(events):
-        raise DimensionError(f"times must have one for each of the {len(events)} tables of changes; it has {when.size}")
+        raise DimensionError(f"times must have {len(events)} values, one for each table in changes; it has {when.size}")
     if (np.diff(when) < 0).any():
         raise ParameterError("times must be in order")
     named = _named_times(known)
@@ -99,7 +99,7 @@ def plot_changes(
     for name, line in named:
         ax.axvline(line, color="black", linewidth=0.9, linestyle="--")
         text = ax.text(line, 0.98, name, transform=ax.get_xaxis_transform(), rotation=90, ha="right", va="top")
-        text.set(fontsize="small", parse_math=False)  # names may hold dollar signs that are no mathematics
+        text.set(fontsize="small", parse_math=False)  # dollar signs in names are not mathematics
     if is_dated:
         ax.xaxis_date()
     ax.margins(x=0.01)
@@ -117,12 +117,12 @@ def _events_of(table: Any) -> list[str]:
         return [str(name) for name in table["event"]]
     except (TypeError, LookupError, ValueError):
         raise ParameterError(
-            f"changes must be tables that Partition.changes gave; there is a {type(table).__name__} without events"
+            f"changes must be results of Partition.changes; there is a {type(table).__name__} without events"
         ) from None
 
 
 def _named_times(known: Mapping[str, Any] | Iterable[Any] | None) -> list[tuple[str, float]]:
-    """What is known to have happened, and when; without a name where only times were given."""
+    """The names and times of known events; the name is empty if only times were given."""
     if known is None:
         return []
     if not isinstance(known, Iterable):
@@ -133,7 +133,7 @@ def _named_times(known: Mapping[str, Any] | Iterable[Any] | None) -> list[tuple[
 
 
 def _as_times(name: str, values: Any) -> tuple[NDArray[np.float64], bool]:
-    """Times as numbers, for dates those of Matplotlib, and whether they are dates."""
+    """Times as numbers, dates as Matplotlib counts them, and whether they are dates."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise DimensionError(f"{name} must have one dimension; the shape is {array.shape}")

@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 #: Where the root is.
 ORIENTATIONS = ("top", "left")
 
-#: Colours of clusters 0, 1, …, and again: Paul Tol's "muted" scheme, which colour-blind people can tell apart, in an
-#: order in which dark and light ones alternate.
+#: Colours of clusters 0, 1, …, repeated: Paul Tol's "muted" scheme, which colour-blind people can tell apart, with dark
+#: and light ones in turn.
 PALETTE = ("#332288", "#CC6677", "#117733", "#88CCEE", "#882255", "#DDCC77", "#AA4499", "#44AA99", "#999933")
 
-#: Colours of links above the clusters, and of those among points that are in no cluster.
+#: Colours of links above the clusters, and of links among noise.
 LINK_COLOR = "#777777"
 NOISE_COLOR = "#CCCCCC"
 
-#: Characters of a key that are shown.
+#: The longest label made from a key.
 _MAX_CHARACTERS = 20
 
-#: How opaque the triangles of clusters that are not taken apart are, and how much of their place they fill.
+#: The opacity of the triangles of collapsed clusters, and how much of their place they fill.
 _TRIANGLE_ALPHA = 0.3
 _TRIANGLE_SHARE = 0.7
 
-#: Heights up to this are drawn as if they were 0: Matplotlib has no limits so close together.
+#: Heights up to this are drawn as 0: Matplotlib cannot set limits so close together.
 _LOWEST_RANGE = 1e-280
 
-#: Sizes of figures in inches, and of letters in points. Below the size of level letters, labels stand upright.
+#: Sizes of figures in inches, and of letters in points. Labels that would be smaller than level letters are upright.
 _INCHES_PER_LABEL = 0.17
 _MAX_INCHES = 14.0
 _SMALLEST_LETTERS = 4.0
@@ -62,7 +62,7 @@ def plot_dendrogram(
 ) -> Axes:
     """Draw a dendrogram, or the top of a large one.
 
-    A cluster that is not taken apart is a triangle, as high as the cluster, with the number of its points below.
+    A collapsed cluster is a triangle, as high as the cluster, with the number of its points below.
 
     Parameters
     ----------
@@ -71,28 +71,28 @@ def plot_dendrogram(
     keys : sequence of n keys
         Leaf i is ``keys[i]``.
     labels : array-like of n int, optional
-        The cluster of each leaf, -1 for none. A link has the colour of the cluster that all points below it are in; the
-        colours repeat after nine clusters. Links above the clusters are grey, those among points in no cluster light
-        grey. A cluster of one point has no links, and so no colour.
+        The cluster of each leaf, -1 for noise. A link has the colour of the cluster that has all points below it; the
+        colours repeat after nine clusters. Links above the clusters are grey, those among noise light grey. A cluster
+        of one point has no links, so no colour.
     n_shown : int or None, default 50
-        How many clusters or leaves to show at the bottom: those that the last ``n_shown - 1`` merges leave. None shows
+        How many clusters or leaves to show at the bottom: those that the last ``n_shown - 1`` merges join. None shows
         every leaf.
     orientation : {"top", "left"}, default "top"
-        Where the root is. On the left, the leaves are listed from top to bottom with their labels at the right, which
-        leaves more room for long ones.
+        Where the root is. With "left", the leaves are listed from top to bottom with their labels on the right, where
+        there is more room for long ones.
     leaf_rank : array-like of n numbers, optional
         Of two branches, the one whose leaves have the higher mean rank is on the right. By default the higher branch
         is, as in SciPy.
     leaf_labels : mapping or callable, optional
-        From a key to the text shown for it, in full; where a mapping has none, the key is shown. By default
+        From a key to its text, shown in full; keys that a mapping lacks are shown themselves. By default
         ``str(key)``, up to 20 characters.
     max_leaf_labels : int, default 60
-        With more than these at the bottom, none is labelled.
+        If there are more at the bottom, none is labelled.
     ax : matplotlib.axes.Axes, optional
         Where to draw. By default a new figure is made with ``matplotlib.pyplot.subplots``, so that a notebook shows it
         and ``matplotlib.pyplot.close`` frees it.
     color : color, optional
-        Instead of grey, for the links that have no colour of a cluster: without `labels` these are all.
+        Instead of grey, for links without the colour of a cluster: without `labels`, for all.
     title : str, optional
         The title of the axes.
     ylabel : str or None, default "height"
@@ -105,9 +105,9 @@ def plot_dendrogram(
     Raises
     ------
     MissingExtraError
-        Without Matplotlib.
+        Matplotlib is not installed.
     ParameterError, DimensionError, InvalidKeyError
-        For an option that makes no sense, or keys or labels that are not one for each leaf.
+        An option has no meaning, or there is not one key or label for each leaf.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def plot_dendrogram(
     as_whole_number("max_leaf_labels", max_leaf_labels)
     # Matrices of no leaf and of one leaf are the same.
     if len(matrix) + 1 != len(keys) and (len(matrix) or len(keys)):
-        raise InvalidKeyError(f"keys must be {len(matrix) + 1}, one for each leaf of Z; they are {len(keys)}")
+        raise InvalidKeyError(f"keys must have {len(matrix) + 1} keys, one for each leaf of Z; it has {len(keys)}")
     clusters = None if labels is None else as_labels(labels, len(keys))
     text_of = _texts(leaf_labels)
     if color is not None and not matplotlib("colors").is_color_like(color):
@@ -135,7 +135,7 @@ def plot_dendrogram(
         bottom = zip(layout.bottom_node.tolist(), layout.bottom_size.tolist(), strict=True)
         texts = [text_of(keys[u]) if u < len(keys) else f"({size:,})" for u, size in bottom]
 
-    # Everything that can be refused was looked at, so that no empty figure is left behind.
+    # All checks come first, so that an error leaves no empty figure behind.
     ax = given_or_new(ax, _figsize(len(texts), orientation))
     colors = _node_colors(matrix, clusters, LINK_COLOR if color is None else color)
     ax.add_collection(_lines(layout, colors, orientation), autolim=False)
@@ -150,7 +150,7 @@ def plot_dendrogram(
 
 
 def as_labels(labels: Any, n: int) -> NDArray[np.intp]:
-    """The clusters of n leaves as an array, once it is known that they are."""
+    """The clusters of n leaves as a checked array."""
     clusters = np.asarray(labels)
     if clusters.shape != (n,):
         raise DimensionError(f"labels must have shape ({n},), one for each leaf; they have {clusters.shape}")
@@ -160,7 +160,7 @@ def as_labels(labels: Any, n: int) -> NDArray[np.intp]:
 
 
 def _texts(leaf_labels: Any) -> Callable[[Any], str]:
-    """The function from a key to its text, without line breaks, because labels stand side by side."""
+    """The function from a key to its text, in one line because labels stand side by side."""
     if leaf_labels is None:
         return shortened
     if isinstance(leaf_labels, Mapping):
@@ -175,7 +175,7 @@ def _one_line(text: Any) -> str:
 
 
 def shortened(key: Any) -> str:
-    """A key as a label: in one line, and not too long."""
+    """A key as a label: one line, and not too long."""
     text = _one_line(key)
     return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1].rstrip() + "…"
 
@@ -186,18 +186,18 @@ def _figsize(n_labels: int, orientation: str) -> tuple[float, float]:
 
 
 def _node_colors(Z: NDArray[np.float64], clusters: NDArray[np.intp] | None, above: Any) -> NDArray[np.float64]:
-    """The colour of each node: of the cluster that all its leaves are in, `above` if there is none."""
+    """The colour of each node: that of the cluster with all its leaves, `above` if there is none."""
     to_rgba_array = matplotlib("colors").to_rgba_array
     n = len(Z) + 1
     if clusters is None or clusters.size == 0:
         return np.broadcast_to(to_rgba_array([above]), (2 * n - 1, 4))
     names, ranks = np.unique(clusters, return_inverse=True)
     cycle = [NOISE_COLOR if name == NOISE else PALETTE[name % len(PALETTE)] for name in names.tolist()]
-    return to_rgba_array([*cycle, above])[common_cluster(Z, ranks)]  # NULL finds the colour at the end
+    return to_rgba_array([*cycle, above])[common_cluster(Z, ranks)]  # NULL, which is -1, takes the last colour
 
 
 def common_cluster(Z: NDArray[np.float64], clusters: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The cluster of each node that all its leaves are in, NULL where they are in several."""
+    """For each node, the cluster with all its leaves; NULL if they are in several."""
     n = len(Z) + 1
     found = [*clusters.tolist(), *[NULL] * (n - 1)]
     for u, (left, right) in enumerate(Z[:, :2].astype(np.intp).tolist(), n):
@@ -206,7 +206,7 @@ def common_cluster(Z: NDArray[np.float64], clusters: NDArray[np.intp]) -> NDArra
 
 
 def _lines(layout: Layout, colors: NDArray[np.float64], orientation: str) -> Any:
-    """All links, then the triangles of the clusters that are not taken apart."""
+    """All links, then the triangles of collapsed clusters."""
     n_links = layout.node.size
     closed = np.flatnonzero(layout.bottom_size > 1)
     x, top = layout.bottom_x[closed], layout.bottom_height[closed]
@@ -233,7 +233,7 @@ def _lines(layout: Layout, colors: NDArray[np.float64], orientation: str) -> Any
 
 
 def _arrange(ax: Axes, layout: Layout, n_bottom: int, orientation: str) -> None:
-    """Limits, and of the frame only the axis of heights."""
+    """Set the limits, and show only the axis of heights."""
     highest = max(float(layout.height.max(initial=0)), float(layout.bottom_height.max(initial=0)))
     ceiling = 1.05 * highest if highest > _LOWEST_RANGE else 1.0
     width = SPACING * max(n_bottom, 1)
@@ -252,12 +252,12 @@ def _arrange(ax: Axes, layout: Layout, n_bottom: int, orientation: str) -> None:
 
 
 def _label_bottom(ax: Axes, places: NDArray[np.float64], texts: list[str], orientation: str) -> None:
-    """The texts, in letters small enough not to overlap, and upright where they are too wide."""
+    """Write the labels, small enough not to overlap, and upright if they are too wide."""
     axis, side = (ax.xaxis, 2) if orientation == "top" else (ax.yaxis, 3)
-    # Keys may hold dollar signs that are no mathematics.
+    # Dollar signs in keys are not mathematics.
     axis.set_ticks(places, labels=texts, parse_math=False)
     room = ax.get_position().bounds[side] * ax.figure.bbox.bounds[side] * 72 / ax.figure.dpi / len(texts)
-    # A letter is about 0.6 times as wide as the letters are high.
+    # A letter is about 0.6 times as wide as high.
     level_size = room / (0.6 * (max(map(len, texts)) + 0.5))
     is_level = orientation == "top" and level_size >= _SMALLEST_LEVEL_LETTERS
     size = level_size if is_level else max(0.85 * room, _SMALLEST_LETTERS)

@@ -1,4 +1,4 @@
-"""Where the nodes of a dendrogram are drawn."""
+"""The positions of a dendrogram's nodes in a drawing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from evertree.errors import DataError, DimensionError, NotFiniteError, NotNumericError
 from evertree.input.arrays import as_count
 
-#: Distance of neighbours at the bottom, as in SciPy: they are at 5, 15, 25, ….
+#: The distance of neighbours at the bottom, as in SciPy: they are at 5, 15, 25, ….
 SPACING = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Places of the nodes of a dendrogram, with the root on top. See `lay_out`.
+    """The positions of a dendrogram's nodes, with the root on top. See `lay_out`.
 
     Nodes have SciPy's numbers: leaves are 0, …, n - 1, and row i of the linkage matrix makes node n + i.
 
@@ -28,8 +28,8 @@ class Layout:
     left_x, right_x, left_height, right_height : ndarray of shape (n_merges,)
         Its children. The merge itself is above the middle between them.
     bottom_node, bottom_x, bottom_size, bottom_height : ndarray of shape (n_merges + 1,)
-        The clusters below which nothing is drawn, from left to right: leaves, which have height 0, and clusters that
-        were not taken apart.
+        The clusters below which nothing is drawn, from left to right: leaves, which have height 0, and collapsed
+        clusters.
 
     Examples
     --------
@@ -52,17 +52,17 @@ class Layout:
 
 
 def lay_out(Z: Any, n_shown: int | None = None, leaf_rank: Any = None) -> Layout:
-    """Place the nodes of a dendrogram, of all of it or of its top.
+    """Compute the positions of a dendrogram's nodes, of all of it or of its top.
 
-    Of two children, the one with the higher number is on the right: the one that was merged later, so the higher one.
-    Leaves are on the left of clusters. This is the order of SciPy's dendrograms. With `leaf_rank`, it is another.
+    Of two children, the one with the larger number is on the right: it was merged later, so it is higher. Leaves are to
+    the left of clusters. This is the order of SciPy's dendrograms. `leaf_rank` gives another.
 
     Parameters
     ----------
     Z : array-like of shape (n - 1, 4)
         A linkage matrix, finite and monotone. One without rows is the tree of a single leaf.
     n_shown : int, optional
-        Show the last ``n_shown - 1`` merges, and so `n_shown` clusters at the bottom, or all leaves if there are fewer.
+        Show the last ``n_shown - 1`` merges, with `n_shown` clusters at the bottom, or all leaves if there are fewer.
         By default everything is shown.
     leaf_rank : array-like of n numbers, optional
         Of two children, the one whose leaves have the higher mean rank is on the right. Trees of the same leaves that
@@ -75,9 +75,9 @@ def lay_out(Z: Any, n_shown: int | None = None, leaf_rank: Any = None) -> Layout
     Raises
     ------
     DimensionError, NotFiniteError, NotNumericError, DataError
-        Where `Z` is no linkage matrix, or `leaf_rank` not one finite number for each leaf.
+        `Z` is not a linkage matrix, or `leaf_rank` does not have one finite number for each leaf.
     ParameterError
-        Where `n_shown` is not a positive integer.
+        `n_shown` is not a positive integer.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def lay_out(Z: Any, n_shown: int | None = None, leaf_rank: Any = None) -> Layout
 
 
 def as_linkage_matrix(Z: Any) -> NDArray[np.float64]:
-    """`Z` as an array, once it is known that it can be walked through."""
+    """`Z` as an array, checked so that it can be traversed."""
     matrix = np.asarray(Z, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[1] != 4:
         raise DimensionError(f"Z must be a linkage matrix of shape (n - 1, 4); its shape is {matrix.shape}")
@@ -141,12 +141,12 @@ def as_linkage_matrix(Z: Any) -> NDArray[np.float64]:
         raise NotFiniteError("Z must be finite; it has NaN or infinity")
     n_nodes = np.arange(len(matrix) + 1, 2 * len(matrix) + 1)
     if (matrix[:, :2] < 0).any() or (matrix[:, :2].max(axis=1, initial=0) >= n_nodes).any():
-        raise DataError("Z must merge, in each row, leaves and clusters of rows before it")
+        raise DataError("Z must merge, in each row, leaves or clusters of earlier rows")
     return matrix
 
 
 def as_numbers(name: str, values: Any, count: int | None = None, per: str = "") -> NDArray[np.float64]:
-    """`values` as a finite array of one dimension, with one for each of `count` things."""
+    """`values` as a finite, one-dimensional array, of `count` values if that is given."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -160,7 +160,7 @@ def as_numbers(name: str, values: Any, count: int | None = None, per: str = "") 
 
 
 def _mean_ranks(pairs: NDArray[np.intp], size: NDArray[np.float64], leaf_rank: Any) -> NDArray[np.float64]:
-    """For each node, the mean rank of the leaves below it."""
+    """The mean rank of the leaves below each node."""
     n = len(pairs) + 1
     total = as_numbers("leaf_rank", leaf_rank, n, "leaf").tolist()
     for left, right in pairs.tolist():
@@ -169,7 +169,7 @@ def _mean_ranks(pairs: NDArray[np.intp], size: NDArray[np.float64], leaf_rank: A
 
 
 def _first_places(pairs: list[list[int]], first_merge: int, n_nodes: int) -> list[int]:
-    """For each node shown, how many bottom clusters are on the left of those below it."""
+    """For each node shown, the number of bottom clusters to the left of those below it."""
     width = [1] * n_nodes
     for u, (left, right) in enumerate(pairs, first_merge):
         width[u] = width[left] + width[right]

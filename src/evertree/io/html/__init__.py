@@ -1,9 +1,9 @@
-"""A tree as a page: one HTML file to look through it with, and a few lines with a picture for notebooks."""
+"""A tree as HTML: a page to explore it, in one file, and a preview for notebooks."""
 
 from __future__ import annotations
 
 from evertree.io.html.data import PageData, nodes_with_prototypes
-from evertree.io.html.document import render
-from evertree.io.html.preview import glance
+from evertree.io.html.document import render_page
+from evertree.io.html.preview import render_preview
 
-__all__ = ["PageData", "glance", "nodes_with_prototypes", "render"]
+__all__ = ["PageData", "nodes_with_prototypes", "render_page", "render_preview"]

@@ -1,4 +1,4 @@
-"""What the page knows of a tree, in the form in which it stands in the file."""
+"""The data of a tree that the page contains."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from evertree.input import frames
 from evertree.kernels.columns import NOISE, NULL
 from evertree.plotting.dendrogram import PALETTE, common_cluster
 
-#: Prototypes are worked out for what the last merges leave, so for every cut into up to so many clusters, and for so
-#: many of the largest given clusters.
+#: Prototypes are found for the clusters of every cut into up to this number, and for this number of the largest given
+#: clusters.
 _N_TOP = 50
 
-#: The cut that gives the colours has at most so many clusters.
+#: The largest number of clusters in the cut that gives the colours.
 _MOST_COLOURED = 10
 
-#: A column of more different numbers than these is shown by its mean and range, and any other by its frequent values.
+#: A column with more distinct numbers than this is shown by its mean and range, any other by its most frequent values.
 _MOST_FREQUENCIES = 20
 
 
@@ -38,11 +38,11 @@ class PageData:
     Z : ndarray of shape (n - 1, 4)
     keys : list of n keys
     labels : ndarray of n int or None
-        The clusters that give the colours, -1 for none; without them, a cut does.
+        The clusters that give the colours, -1 for noise. If None, a cut gives them.
     prototypes : dict
         From merges to leaves, both by their numbers in `Z`.
     columns : mapping or None
-        From names to n values, shown for points and summed up for clusters.
+        From names to n values, shown for points and summarised for clusters.
     """
 
     Z: NDArray[np.float64]
@@ -52,7 +52,7 @@ class PageData:
     columns: Mapping[Any, Any] | None
 
     def to_json(self) -> str:
-        """All of it in ASCII, without the characters that HTML could take for its own."""
+        """All of it as ASCII, without characters that have a meaning in HTML."""
         content = {
             "keys": [str(key) for key in self.keys],
             "merges": _encoded(self.Z[:, :2], np.int32),
@@ -71,9 +71,9 @@ class PageData:
 
 
 def widest_gap(heights: NDArray[np.float64]) -> int:
-    """Into how many clusters to cut: of 2 to 10, those that stay the same over the widest range of heights.
+    """The number of clusters, from 2 to 10, whose cut stays the same over the widest range of heights.
 
-    Ranges are compared by the quotient of their ends, as heights of the top merges differ by more than those below.
+    Ranges are compared by the ratio of their ends, because the heights of top merges differ more than those below.
     """
     from_root = heights[-_MOST_COLOURED:][::-1]  # cuts into 2, 3, … clusters are between the first two, the next two, …
     if from_root.size == 0 or from_root[0] == 0:
@@ -86,7 +86,7 @@ def widest_gap(heights: NDArray[np.float64]) -> int:
 
 
 def nodes_with_prototypes(Z: NDArray[np.float64], labels: NDArray[np.intp] | None) -> NDArray[np.intp]:
-    """The merges whose prototypes the page shows: the largest clusters first, then what is near the root, downwards."""
+    """The merges whose prototypes the page shows: those of the largest clusters, then those from the root down."""
     n = len(Z) + 1
     top = Z[-(_N_TOP - 1) :, :2].astype(np.intp).ravel()
     found = [] if labels is None or labels.size == 0 else _largest_inside(Z, labels)
@@ -95,7 +95,7 @@ def nodes_with_prototypes(Z: NDArray[np.float64], labels: NDArray[np.intp] | Non
 
 
 def _largest_inside(Z: NDArray[np.float64], labels: NDArray[np.intp]) -> list[int]:
-    """For each of the largest clusters the largest node that is wholly inside it, the first where there are several."""
+    """For each of the largest clusters, the first of the largest nodes that are wholly inside it."""
     names, ranks, counts = np.unique(labels, return_inverse=True, return_counts=True)
     size = np.concatenate([np.ones(labels.size), Z[:, 3]])
     common = common_cluster(Z, ranks)
@@ -138,18 +138,18 @@ def _columns(columns: Mapping[Any, Any] | None, n: int) -> list[dict[str, Any]]:
 
 
 def _values(column: Any) -> list[Any]:
-    """What is in a column, as Python's own objects; of a lone value, only that."""
+    """The values of a column as Python objects. A scalar is a column of one value."""
     array = np.asarray(column) if isinstance(column, np.ndarray) else np.asarray(column, dtype=object)
-    if array.dtype.kind in "mM":  # Python has no nanoseconds, and NumPy would show them as numbers
+    if array.dtype.kind in "mM":  # Python has no nanoseconds: NumPy would make them integers
         array = array.astype(array.dtype.str.replace("[ns]", "[us]")).astype(object)
     return list(np.atleast_1d(array).tolist())
 
 
 def _column(values: list[Any]) -> dict[str, Any]:
-    """Numbers, with NaN for None, or texts with the number of the text for each point."""
+    """Numbers, with NaN for None; or the distinct texts, and which of them each point has."""
     known = [value for value in values if value is not None]
     if all(isinstance(value, numbers.Real) for value in known) and len(set(known)) > _MOST_FREQUENCIES:
-        with contextlib.suppress(OverflowError):  # an integer that is too large is shown as a text
+        with contextlib.suppress(OverflowError):  # an integer too large for a float is shown as text
             return {"names": None, "data": _encoded(values, np.float64)}
     number: dict[str, int] = {}
     texts = ["–" if value is None else str(value) for value in values]
@@ -158,5 +158,5 @@ def _column(values: list[Any]) -> dict[str, Any]:
 
 
 def _encoded(values: Any, dtype: Any) -> str:
-    """Numbers as text, the least byte first."""
+    """Numbers in base64, little-endian."""
     return base64.b64encode(np.asarray(values, np.dtype(dtype).newbyteorder("<")).tobytes()).decode()

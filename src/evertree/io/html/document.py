@@ -1,4 +1,4 @@
-"""`render`: the HTML file. It asks no server for anything, and lets no script run but its own."""
+"""`render_page`: the HTML file. It loads nothing from a server and runs no script but its own."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from string import Template
 
 from evertree.io.html.data import PageData
 
-#: In the order in which each needs the ones before it.
+#: In the order in which they depend on each other.
 _SCRIPTS = ("elements.js", "tree.js", "colours.js", "outline.js", "drawing.js", "page.js")
 
 
-def render(data: PageData, title: str, facts: Iterable[str]) -> str:
+def render_page(data: PageData, title: str, facts: Iterable[str]) -> str:
     """The whole page as text."""
     script = "\n".join(_part(name) for name in _SCRIPTS)
     style = _part("page.css")
@@ -34,7 +34,7 @@ def render(data: PageData, title: str, facts: Iterable[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text as HTML shows it; what UTF-8 has no bytes for becomes a reference."""
+    """A text escaped for HTML. Characters that UTF-8 cannot encode become references."""
     return html.escape(text).encode("utf-8", "xmlcharrefreplace").decode()
 
 
@@ -44,5 +44,5 @@ def _part(name: str) -> str:
 
 
 def _source(text: str) -> str:
-    """How a policy names the one script, or the one style, that is allowed."""
+    """The hash by which the security policy allows this script or style, and no other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""`glance`: what a notebook shows of a tree, as HTML in the colours of the notebook."""
+"""`render_preview`: what a notebook shows of a tree, in the colours of the notebook."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evertree.plotting import lay_out
 from evertree.plotting.dendrogram import shortened
 from evertree.tree.views import Top
 
-#: Pixels: the width of a bottom cluster, the height of the picture above the texts, of a letter, and room at the ends.
+#: In pixels: the width of a bottom cluster, the height of the tree, the size of a letter, and the margin.
 _COLUMN = 20
 _HEIGHT = 150
 _LETTER = 7
@@ -22,8 +22,8 @@ _MARGIN = 8
 _HALF = 0.35 * _COLUMN
 
 
-def glance(title: str, facts: Mapping[str, str], top: Top, texts: Sequence[str]) -> str:
-    """A table of facts, and below it the top of the tree with a text for each cluster at the bottom."""
+def render_preview(title: str, facts: Mapping[str, str], top: Top, texts: Sequence[str]) -> str:
+    """A table of facts and, below it, the top of the tree with a text for each of its bottom clusters."""
     rows = "".join(
         f'<tr><th style="text-align:left">{escaped(name)}</th><td style="text-align:left">{escaped(value)}</td></tr>'
         for name, value in facts.items()
@@ -41,23 +41,21 @@ def _svg(top: Top, texts: Sequence[str]) -> str:
 
     place = np.empty(2 * n_bottom - 1)
     place[layout.bottom_node] = layout.bottom_x
-    pairs = top.Z[:, :2].astype(np.intp)
-    for u, (left, right) in enumerate(pairs.tolist(), n_bottom):
-        place[u] = (place[left] + place[right]) / 2
+    place[layout.node] = (layout.left_x + layout.right_x) / 2
     level = np.concatenate([top.height, top.Z[:, 2]])
 
-    x = _MARGIN + place * _COLUMN / 10  # neighbours in a layout are 10 apart
+    x = _MARGIN + place * _COLUMN / 10  # in a layout, neighbours are 10 apart
     y = _MARGIN + (_HEIGHT - _MARGIN) * (1 - level / ceiling)
     links = "".join(
         f"M{x[left]:.1f} {y[left]:.1f}V{y[u]:.1f}H{x[right]:.1f}V{y[right]:.1f}"
-        for u, (left, right) in enumerate(pairs.tolist(), n_bottom)
+        for u, (left, right) in enumerate(top.Z[:, :2].astype(np.intp).tolist(), n_bottom)
     )
     triangles = "".join(
         f"M{x[u]:.1f} {y[u]:.1f}L{x[u] - _HALF:.1f} {_HEIGHT}H{x[u] + _HALF:.1f}Z"
         for u in layout.bottom_node.tolist()
         if top.size[u] > 1
     )
-    labels = "\n".join(  # where a notebook is not trusted, only these are left of a picture
+    labels = "\n".join(  # a notebook that is not trusted shows nothing else of a picture
         f'<text transform="translate({x[u] - 4:.1f} {_HEIGHT + _MARGIN}) rotate(90)">{escaped(shown[u])}</text>'
         for u in layout.bottom_node.tolist()
     )
@@ -70,5 +68,5 @@ def _svg(top: Top, texts: Sequence[str]) -> str:
 
 
 def _n_columns(text: str) -> int:
-    """How wide a text is in letters of one width: those of East Asia are twice as wide."""
+    """The width of a text in monospace columns: East Asian wide letters take two."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
