@@ -18,7 +18,15 @@ def decoder(metric: str = "euclidean", params: dict | None = None, **options) ->
     """Of columns ``x`` and ``name``, or of a column ``v``."""
     given = {"columns": ("x", "name"), "vector": None, "dtype": None} | options
     given["dtype"] = as_float_type(given["dtype"])
-    more = {"version": None, "cuts": as_cuts(2, (), None), "scores": None, "schema": None, "prefix": "p_"}
+    more = {
+        "version": None,
+        "cuts": as_cuts(2, (), None),
+        "scores": None,
+        "schema": None,
+        "prefix": "p_",
+        "seconds": 0,
+        "chunk": 9,
+    }
     chosen = FollowOptions("items", "id", scheme=Scheme("average", metric, params), **given, **more)
     return RowDecoder(chosen, dict.fromkeys(chosen.values, "TEXT"), False)
 

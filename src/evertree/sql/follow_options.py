@@ -48,7 +48,7 @@ class CutColumn:
 
 @dataclass(frozen=True)
 class FollowOptions:
-    """The options of `follow` that decide what is read and written; what it means for each is said there."""
+    """The checked options of `follow`, which describes them."""
 
     table: str
     key: str
@@ -61,6 +61,8 @@ class FollowOptions:
     dtype: np.dtype[Any] | None
     schema: str | None
     prefix: str
+    seconds: float | None
+    chunk: int
 
     def __post_init__(self) -> None:
         for name in ("table", "key"):

@@ -113,9 +113,6 @@ class Follower:
         source: SourceTable,
         output: OutputTables,
         hierarchy: Hierarchy,
-        seconds: float | None,
-        chunk: int,
-        token: str,
     ) -> None:
         self.hierarchy = hierarchy
         self.last: Tick | None = None
@@ -124,10 +121,7 @@ class Follower:
         self._options = options
         self._source = source
         self._output = output
-        self._sync = TreeSync(database, options, source, output, hierarchy, chunk)
-        self._seconds = seconds
-        self._chunk = chunk
-        self._token = token
+        self._sync = TreeSync(database, options, source, output, hierarchy)
         self._written: tuple[int, dict[str, Partition]] | None = None  # what the tables have, and since which tick
         self._is_synced = False  # whether the whole table has been compared with the tree
         self._is_closed = False
@@ -255,7 +249,7 @@ class Follower:
             )
         sync.counts = SyncCounts()
         with self._database.transaction() as connection:
-            state = self._output.read_state(connection, self._token)
+            state = self._output.read_state(connection)
             before = self._written_partitions(connection, state)
             last_version = self._source.last_version(connection)
             if full or not self._is_synced or _has_gone_back(state.last_version, last_version):
@@ -285,12 +279,12 @@ class Follower:
     def _written_partitions(self, connection: sa.Connection, state: FollowerState) -> dict[str, Partition]:
         """The clusters in the tables: known, unless it is not known whether the last poll was committed."""
         if self._written is None or self._written[0] != state.tick:
-            return self._output.read_partitions(connection, state, self._chunk)
+            return self._output.read_partitions(connection, state)
         return self._written[1]
 
     def _refine(self) -> Report:
         with self._sync.clustering():
-            return self.hierarchy.refine(seconds=self._seconds)
+            return self.hierarchy.refine(seconds=self._options.seconds)
 
     def _remove_and_refine(self, connection: sa.Connection) -> Report:
         """Remove rows that are gone from the table, and refine the tree.
@@ -298,7 +292,7 @@ class Follower:
         A database server needs about as long to find these rows as refining takes, so both are done at the same time.
         """
         sync = self._sync
-        if self._database.kind != "postgresql" or self._seconds is None:
+        if self._database.kind != "postgresql" or self._options.seconds is None:
             sync.remove(connection, sync.find_removed(connection))
             return self._refine()
         with ThreadPoolExecutor(1) as executor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -41,12 +42,17 @@ class OutputTables:
     database : FollowedDatabase
     options : FollowOptions
     source : SourceTable
+
+    Notes
+    -----
+    A random token in the table ``state`` tells which follower may write the tables.
     """
 
     def __init__(self, database: FollowedDatabase, options: FollowOptions, source: SourceTable) -> None:
         self._database = database
         self._options = options
         self._source = source
+        self._token = secrets.token_hex(8)
         self._metadata = sa.MetaData(schema=None if options.schema is None else quoted(options.schema))
         names = [quoted(f"{options.prefix}{name}") for name in ("assignment", "events", "state")]
         max_length = database.engine.dialect.max_identifier_length
@@ -60,7 +66,7 @@ class OutputTables:
         self._state = sa.Table(names[2], self._metadata, *_state_columns(source.version_type or sa.Text()))
         self._assigned_key = self._assignment.c[options.key]
 
-    def prepare(self, connection: sa.Connection, token: str, reset: bool) -> str | None:
+    def prepare(self, connection: sa.Connection, reset: bool) -> str | None:
         """Create the tables, or take them over from another follower; return its token."""
         inspector = sa.inspect(connection)
         tables = self._metadata.sorted_tables
@@ -73,7 +79,7 @@ class OutputTables:
         if not existing:
             self._metadata.create_all(connection, checkfirst=False)
             row = {"format": FORMAT, "tick": 0, "next_event": 0, "next_ids": "{}", "last_version": None}
-            row |= {"settings": self._options.as_json(), "follower": token, "at": _now()}
+            row |= {"settings": self._options.as_json(), "follower": self._token, "at": _now()}
             connection.execute(sa.insert(self._state), row)
             return None
         if len(existing) < len(tables):
@@ -83,12 +89,12 @@ class OutputTables:
             )
         self._check_stored(connection)
         previous = connection.scalar(sa.select(self._state.c.follower))
-        connection.execute(sa.update(self._state).values(follower=token))
+        connection.execute(sa.update(self._state).values(follower=self._token))
         return previous
 
-    def give_back(self, connection: sa.Connection, token: str, previous: str) -> None:
+    def give_back(self, connection: sa.Connection, previous: str) -> None:
         """Let the previous follower continue, after the start of this one has failed."""
-        mine = sa.update(self._state).where(self._state.c.follower == token)
+        mine = sa.update(self._state).where(self._state.c.follower == self._token)
         connection.execute(mine.values(follower=previous))
 
     def _check_stored(self, connection: sa.Connection) -> None:
@@ -108,25 +114,25 @@ class OutputTables:
                 "drops them"
             )
 
-    def read_state(self, connection: sa.Connection, token: str) -> FollowerState:
+    def read_state(self, connection: sa.Connection) -> FollowerState:
         """What the last poll has reached; an error if another follower writes the tables."""
         columns = self._state.c
         query = sa.select(columns.follower, columns.tick, columns.next_event, columns.next_ids, columns.last_version)
         row = connection.execute(query).one_or_none()
-        if row is None or row.follower != token:
+        if row is None or row.follower != self._token:
             raise ReplacedError(
                 f"another follower has taken over the tables with the prefix {self._options.prefix!r}: only one may "
                 "write them. Stop one of them, or give it a prefix of its own"
             )
         return FollowerState(row.tick, row.next_event, json.loads(row.next_ids), row.last_version)
 
-    def read_partitions(self, connection: sa.Connection, state: FollowerState, chunk: int) -> dict[str, Partition]:
+    def read_partitions(self, connection: sa.Connection, state: FollowerState) -> dict[str, Partition]:
         """The assignments as they stand in the table, by cut."""
         names = [cut.name for cut in self._options.cuts]
         keys: list[Hashable] = []
         labels: list[NDArray[np.int64]] = [np.empty((len(names), 0), np.int64)]
         query = sa.select(self._assigned_key, *(self._assignment.c[name] for name in names))
-        for rows in self._database.stream(connection, query, chunk):
+        for rows in self._database.stream(connection, query, self._options.chunk):
             chunk_keys, *chunk_labels = zip(*rows, strict=True)
             keys.extend(chunk_keys)
             labels.append(np.array(chunk_labels, np.int64))

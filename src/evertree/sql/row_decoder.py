@@ -152,7 +152,9 @@ class RowDecoder:
         twice: list[Hashable] = []
         for key in keys:
             try:
-                (twice.append if key in seen else seen.add)(key)
+                if key in seen:
+                    twice.append(key)
+                seen.add(key)
             except TypeError:
                 raise InvalidKeyError(
                     "key must be a column of values that can be told apart, such as numbers or texts; "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
@@ -160,22 +159,23 @@ def follow(
         dtype=as_float_type(dtype),
         schema=schema,
         prefix=f"evertree_{table}_" if prefix is None else prefix,
+        seconds=as_seconds(seconds),
+        chunk=as_count("chunk", chunk),
     )
-    budget, n_rows = as_seconds(seconds), as_count("chunk", chunk)
     h = Hierarchy(linkage, metric, metric_params=metric_params, goal=goal, search_width=search_width)
-    database, token = FollowedDatabase(url), secrets.token_hex(8)
+    database = FollowedDatabase(url)
     if store is not None:
         kwargs: dict[str, Any] = {"metric_params": h.metric_params, "goal": h.goal, "search_width": h.search_width}
         h = open_durable(store, h.linkage, h.metric, **kwargs)
     try:
-        source, output, previous = database.call(_prepare, database, options, token, reset)
-        follower = Follower(database, options, source, output, h, budget, n_rows, token)
+        source, output, previous = database.call(_prepare, database, options, reset)
+        follower = Follower(database, options, source, output, h)
         try:
             follower.poll()
         except BaseException:
             if previous is not None:
                 with suppress(DatabaseError):  # the first error matters more
-                    database.call(_give_back, database, output, token, previous)
+                    database.call(_give_back, database, output, previous)
             raise
     except BaseException:
         close(database, h)
@@ -184,16 +184,16 @@ def follow(
 
 
 def _prepare(
-    database: FollowedDatabase, options: FollowOptions, token: str, reset: bool
+    database: FollowedDatabase, options: FollowOptions, reset: bool
 ) -> tuple[SourceTable, OutputTables, str | None]:
     """Inspect the user's table, and create ours or take them over from another follower, whose token is returned."""
     # Not a snapshot: it waits for the current poll of the other follower.
     with database.transaction(is_snapshot=False) as connection:
         source = SourceTable(database, options, database.column_types(connection, options.table, options.schema))
         output = OutputTables(database, options, source)
-        return source, output, output.prepare(connection, token, reset)
+        return source, output, output.prepare(connection, reset)
 
 
-def _give_back(database: FollowedDatabase, output: OutputTables, token: str, previous: str) -> None:
+def _give_back(database: FollowedDatabase, output: OutputTables, previous: str) -> None:
     with database.transaction(is_snapshot=False) as connection:
-        output.give_back(connection, token, previous)
+        output.give_back(connection, previous)

@@ -59,8 +59,6 @@ class TreeSync:
     database, options, source, output
     h : Hierarchy
         It is edited.
-    chunk : int
-        The number of rows in memory at a time.
 
     Attributes
     ----------
@@ -77,7 +75,6 @@ class TreeSync:
         source: SourceTable,
         output: OutputTables,
         h: Hierarchy,
-        chunk: int,
     ) -> None:
         self._database = database
         self._options = options
@@ -85,7 +82,6 @@ class TreeSync:
         self._output = output
         self._decoder = RowDecoder(options, source.types, source.is_packed)
         self._h = h
-        self._chunk = chunk
         self.counts = SyncCounts()
         self.unscored: list[Hashable] = []
         self._skipped: set[Hashable] = set()  # keys of rows that are no points
@@ -154,7 +150,7 @@ class TreeSync:
             self._apply(batch, self._skipped)
 
     def _batches(self, connection: sa.Connection, query: sa.Select[Any]) -> Iterator[RowBatch]:
-        for rows in self._database.stream(connection, query, self._chunk):
+        for rows in self._database.stream(connection, query, self._options.chunk):
             batch = self._decoder.decode(rows, self._h.n_columns)
             if not batch.keys:
                 self._check_length(rows)
@@ -163,7 +159,7 @@ class TreeSync:
     def _check_length(self, rows: Sequence[Sequence[Any]]) -> None:
         """Raise an error if all vectors have become longer or shorter: that is no mistake in a few rows."""
         n_columns = self._h.n_columns
-        if n_columns is None or self._options.vector is None or 2 * len(rows) < min(len(self._h), self._chunk):
+        if n_columns is None or self._options.vector is None or 2 * len(rows) < min(len(self._h), self._options.chunk):
             return
         batch = self._decoder.decode(rows, None)
         if batch.keys:
