@@ -154,7 +154,11 @@ class Follower:
         >>> db.close()
         """
         self._is_closed = True
-        close(self._database, self.hierarchy)
+        try:
+            if isinstance(self.hierarchy, DurableHierarchy):
+                self.hierarchy.close()
+        finally:
+            self._database.close()
 
     @one_at_a_time
     def poll(self, full: bool = False) -> Tick:
@@ -209,7 +213,7 @@ class Follower:
     ) -> None:
         """Poll until stopped.
 
-        Ctrl-C ends it after the current poll; a second Ctrl-C rolls that one back, too. When the database cannot be
+        Ctrl-C ends it after the current poll; a second Ctrl-C rolls that poll back. When the database cannot be
         reached, it tries again, after longer and longer pauses.
 
         Parameters
@@ -305,7 +309,7 @@ class Follower:
     def _scores(
         self, partitions: dict[str, Partition], changes: dict[str, ClusterChanges]
     ) -> tuple[NDArray[np.intp], list[float]]:
-        """Positions and scores of the rows that are new or changed: in the tree, or as compared with the tables.
+        """Positions and scores of the rows that are new or changed in the tree, or new in the tables.
 
         Every edit changes the scores of all points. Writing them all would take longer than the rest of a poll, so a
         row keeps the score of the moment that matters for an alarm: when it came or changed.
@@ -324,12 +328,3 @@ class Follower:
 def _has_gone_back(last: Any, now: Any) -> bool:
     """Whether versions do not tell what is new: there are none, or the largest is smaller than it was."""
     return last is None or now is None or bool(now < last)
-
-
-def close(database: FollowedDatabase, h: Hierarchy) -> None:
-    """Close a durable hierarchy, and the connections to a database."""
-    try:
-        if isinstance(h, DurableHierarchy):
-            h.close()
-    finally:
-        database.close()

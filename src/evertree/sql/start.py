@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,7 +15,7 @@ from evertree.hierarchy import Hierarchy
 from evertree.input.arrays import as_count, as_seconds
 from evertree.sql.database import FollowedDatabase
 from evertree.sql.follow_options import FollowOptions, as_column_names, as_cuts, as_float_type
-from evertree.sql.follower import Follower, close
+from evertree.sql.follower import Follower
 from evertree.sql.output_tables import OutputTables
 from evertree.sql.source_table import SourceTable
 from evertree.tree.scheme import Scheme
@@ -164,22 +164,17 @@ def follow(
     )
     h = Hierarchy(linkage, metric, metric_params=metric_params, goal=goal, search_width=search_width)
     database = FollowedDatabase(url)
-    if store is not None:
-        kwargs: dict[str, Any] = {"metric_params": h.metric_params, "goal": h.goal, "search_width": h.search_width}
-        h = open_durable(store, h.linkage, h.metric, **kwargs)
-    try:
+    with ExitStack() as on_failure:
+        on_failure.callback(database.close)
+        if store is not None:
+            kwargs: dict[str, Any] = {"metric_params": h.metric_params, "goal": h.goal, "search_width": h.search_width}
+            h = on_failure.enter_context(open_durable(store, h.linkage, h.metric, **kwargs))
         source, output, previous = database.call(_prepare, database, options, reset)
+        if previous is not None:
+            on_failure.callback(_give_back, database, output, previous)
         follower = Follower(database, options, source, output, h)
-        try:
-            follower.poll()
-        except BaseException:
-            if previous is not None:
-                with suppress(DatabaseError):  # the first error matters more
-                    database.call(_give_back, database, output, previous)
-            raise
-    except BaseException:
-        close(database, h)
-        raise
+        follower.poll()
+        on_failure.pop_all()
     return follower
 
 
@@ -195,5 +190,11 @@ def _prepare(
 
 
 def _give_back(database: FollowedDatabase, output: OutputTables, previous: str) -> None:
-    with database.transaction(is_snapshot=False) as connection:
-        output.give_back(connection, previous)
+    """Let the previous follower continue, if the database can be reached."""
+
+    def give_back() -> None:
+        with database.transaction(is_snapshot=False) as connection:
+            output.give_back(connection, previous)
+
+    with suppress(DatabaseError):  # the error that made the start fail matters more
+        database.call(give_back)
