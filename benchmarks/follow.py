@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.postgres import Server, binaries
+from tests.support.postgres import Server, binaries
 
 from benchmarks import datasets
 from evertree import Hierarchy

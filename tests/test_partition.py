@@ -253,7 +253,7 @@ def naive_follow(keys, clusters, before):
     for i in range(n_now):
         worth[i, len(then_ids) + i] = 0.5 / n_now
     chosen = min_weight_full_bipartite_matching(csr_array(worth), maximize=True)[1] if n_now else []
-    ids, next_id = [], before._next_id
+    ids, next_id = [], before.next_id
     for j in chosen:
         ids.append(then_ids[j] if j < len(then_ids) else next_id)
         next_id += j >= len(then_ids)
@@ -319,7 +319,7 @@ def random_clusters(rng, n):
 
 
 def check_follow(before, after, clusters):
-    assert (after.labels.tolist(), after._next_id) == naive_follow(after.keys, clusters, before)
+    assert (after.labels.tolist(), after.next_id) == naive_follow(after.keys, clusters, before)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 5, 30])
@@ -358,8 +358,8 @@ def test_partitions_of_one_hierarchy_are_those_of_their_keys(rng):
         clusters = h.cut(**options).tolist()
         check_follow(before, now, clusters)
         check_flow(before, now)
-        by_keys = Partition.of(h.keys(), clusters, Partition.of(before.keys, before.labels, None, before._next_id))
-        assert (by_keys.labels.tolist(), by_keys._next_id) == (now.labels.tolist(), now._next_id)
+        by_keys = Partition.of(h.keys(), clusters, Partition.of(before.keys, before.labels, None, before.next_id))
+        assert (by_keys.labels.tolist(), by_keys.next_id) == (now.labels.tolist(), now.next_id)
         assert "position" not in vars(h.partition(**options, follow=now)._points)
         earlier.append(now)
 
@@ -412,7 +412,7 @@ def test_partitions_can_be_passed_on(passed_on):
     before = h.partition(n_clusters=2)
     assert before["c"] == 1
     again = passed_on(before)
-    assert (again.keys, again.labels.tolist(), again["c"], again._next_id) == (before.keys, [0, 0, 1], 1, 2)
+    assert (again.keys, again.labels.tolist(), again["c"], again.next_id) == (before.keys, [0, 0, 1], 1, 2)
     h.remove(["a"])
     h.insert([[100.0]], keys=["d"])
     now = h.partition(n_clusters=3, follow=again)
@@ -469,9 +469,9 @@ def test_the_next_id():
     # The larger of the two counts.
     assert Partition.of("xy", [0, 1], now, next_id=3).labels.tolist() == [8, 9]
     assert Partition.of("xy", [0, 1], now, next_id=20).labels.tolist() == [20, 21]
-    assert Partition.of("", [], next_id=5)._next_id == 5
-    assert Partition.of("ab", [-1, -1], next_id=np.int64(0))._next_id == 0
-    assert Partition.of("ab", [0, 3], next_id=4)._next_id == 4
+    assert Partition.of("", [], next_id=5).next_id == 5
+    assert Partition.of("ab", [-1, -1], next_id=np.int64(0)).next_id == 0
+    assert Partition.of("ab", [0, 3], next_id=4).next_id == 4
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, "7", True, [3]])
@@ -489,7 +489,7 @@ def test_a_restored_partition_goes_on(rng):
     first = h.partition(n_clusters=3)
     h.remove(range(9, 12))
     second = h.partition(n_clusters=2, follow=first)
-    restored = Partition.of(second.keys, second.labels, next_id=second._next_id)
+    restored = Partition.of(second.keys, second.labels, next_id=second.next_id)
     h.insert([[500.0, 0.0]])
     assert h.partition(n_clusters=3, follow=restored).labels.tolist() == [0] * 5 + [1] * 4 + [3]
     np.testing.assert_array_equal(

@@ -176,6 +176,34 @@ class Partition:
         """
         return list(self._keys)
 
+    def keys_at(self, positions: NDArray[np.intp]) -> list[Hashable]:
+        """The keys at some positions, without a copy of all of them.
+
+        Parameters
+        ----------
+        positions : ndarray of int
+            As in `labels`.
+
+        Examples
+        --------
+        >>> p = et.Partition.of(["a", "b", "c"], [0, 0, 1])
+        >>> p.keys_at(np.flatnonzero(p.labels == 0))
+        ['a', 'b']
+        """
+        keys = self._keys
+        return [keys[i] for i in positions.tolist()]
+
+    @property
+    def next_id(self) -> int:
+        """The first id that neither this partition nor one that it follows has used.
+
+        Examples
+        --------
+        >>> et.Partition.of(["a", "b", "c"], [0, 0, 1]).next_id
+        2
+        """
+        return self._next_id
+
     @property
     def _keys(self) -> tuple[Hashable, ...]:
         return self._points.keys
@@ -230,7 +258,7 @@ class Partition:
         found = np.flatnonzero(self.labels == id) if isinstance(id, numbers.Integral) else np.empty(0, np.intp)
         if id == NOISE or found.size == 0:
             raise ParameterError(f"id must be that of a cluster of this partition, one of ids; it is {id!r}")
-        return [self._keys[i] for i in found.tolist()]
+        return self.keys_at(found)
 
     def sizes(self) -> dict[int, int]:
         """The number of points of each cluster, by id.

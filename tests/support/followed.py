@@ -7,11 +7,13 @@ import math
 from collections import Counter
 
 import numpy as np
+import pytest
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 import evertree as et
 import postgres
+from evertree.errors import DatabaseError
 from evertree.sql import Follower, follow
 
 DATABASES = ["sqlite", "postgresql", "duckdb"]
@@ -112,7 +114,7 @@ class Model:
             assert dict(zip(now.keys, now.labels.tolist(), strict=True)) == {
                 key: row[i] for key, row in written.items()
             }
-            assert state["next_ids"][name] == now._next_id
+            assert state["next_ids"][name] == now.next_id
             new = [event for event in events[self.n_events :] if event["cut"] == name]
             assert {event["tick"] for event in new} <= {state["tick"]}
             check_events(new, self.before[name], now)
@@ -156,3 +158,16 @@ def check_events(events: list[dict], before: et.Partition, now: et.Partition) ->
 def blob_rows(rng: np.random.Generator, keys, spread: float = 0.3) -> list[tuple]:
     """Rows in three clusters."""
     return [(int(key), *(10.0 * rng.integers(3) + spread * rng.normal(size=2)).tolist()) for key in keys]
+
+
+def fail_once(follower, monkeypatch):
+    """A poll that fails when it has written nearly everything."""
+
+    def fail(*_):
+        raise sa.exc.OperationalError("UPDATE", {}, Exception("the disk is full"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(follower._output, "write_state", fail)
+        patch.setattr(follower._source, "last_version", lambda _: -1)  # so that something is written
+        with pytest.raises(DatabaseError, match="the disk is full"):
+            follower.poll()

@@ -173,17 +173,17 @@ MUTANTS = [
     ),
     Mutant(
         "rows that have the last version are not read again",
-        "sql/tables.py",
-        "return sa.or_(self.version >= bound, self.version.is_(None))",
-        "return sa.or_(self.version > bound, self.version.is_(None))",
-        "tests/sql/test_follow.py::test_rows_that_change_and_keep_the_last_version_are_found",
+        "sql/source_table.py",
+        "return self.rows().where(sa.or_(self._version >= bound, self._version.is_(None)))",
+        "return self.rows().where(sa.or_(self._version > bound, self._version.is_(None)))",
+        "tests/sql/test_follower.py::test_rows_that_change_and_keep_the_last_version_are_found",
     ),
     Mutant(
         "clusters of keys that left stay in the table",
-        "sql/follower.py",
-        "self._tables.delete_assignments(connection, gone)",
+        "sql/output_tables.py",
+        "self._database.delete(connection, self._assignment, self._options.key, removed)",
         "pass",
-        "tests/sql/test_follow.py::test_insert_update_delete[sqlite]",
+        "tests/sql/test_follower.py::test_insert_update_delete[sqlite]",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""A table of a database, followed: its rows are clustered, and the clusters are written beside it."""
+"""Follow a table of a database: cluster its rows, and keep the clusters in tables beside it."""
 
 from evertree.extras import require
 

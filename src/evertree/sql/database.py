@@ -1,4 +1,4 @@
-"""`Database`: transactions, catalogues and bulk statements, for each of the databases that can be followed."""
+"""`FollowedDatabase`: transactions, column types and bulk statements, where SQLite, PostgreSQL and DuckDB differ."""
 
 from __future__ import annotations
 
@@ -13,35 +13,37 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import StaticPool
+from sqlalchemy.sql import quoted_name
 from sqlalchemy.types import UserDefinedType
 
 from evertree.errors import DatabaseError, TransientDatabaseError
 from evertree.locking import Uninterrupted
-from evertree.sql.credentials import make_engine, scrubbed, shown
+from evertree.sql.engine import display_url, make_engine, mask_secrets
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-#: PostgreSQL's types of whole numbers.
-INTEGERS = {"smallint", "integer", "bigint"}
+#: PostgreSQL's integer types.
+INTEGER_TYPES = {"smallint", "integer", "bigint"}
 
-#: Its types of numbers that a float64 holds, or rounds as Python does.
-_PACKABLE = {"real", "double precision"} | INTEGERS
+#: PostgreSQL's numeric types that fit in a float64, or are rounded to it as Python does.
+_PACKABLE_TYPES = {"real", "double precision"} | INTEGER_TYPES
 
-#: Rows of one statement.
-AT_ONCE = 50_000
+#: Rows written by one statement.
+_ROWS_PER_STATEMENT = 50_000
 
-#: Values of one IN.
-_LISTED_AT_ONCE = 1_000
+#: Values in one IN.
+_VALUES_PER_IN = 1_000
 
-#: Of SQLite's errors: busy, locked, input or output, full, and a file that cannot be opened.
-_SQLITE_PASSES = {5, 6, 10, 13, 14}
+#: SQLite's codes for busy, locked, an input/output error, a full disk, and a file that cannot be opened.
+_TRANSIENT_SQLITE_CODES = {5, 6, 10, 13, 14}
 
-Rows = Mapping[str, Sequence[Any]]
+#: Values by name of the column.
+Columns = Mapping[str, Sequence[Any]]
 
 
-class Verbatim(UserDefinedType[Any]):
-    """A type that a database has told the name of. Values pass as the driver has them."""
+class NativeType(UserDefinedType[Any]):
+    """A column type by the name that the database has for it. Values pass unchanged to and from the driver."""
 
     cache_ok = True
 
@@ -53,47 +55,52 @@ class Verbatim(UserDefinedType[Any]):
         return self.name
 
 
-class Database:
-    """An engine, and what the databases do differently.
+class FollowedDatabase:
+    """An engine, and what the supported databases do differently.
 
     Parameters
     ----------
     url
-        As `follow` has it.
+        As for `follow`.
+
+    Attributes
+    ----------
+    engine : sqlalchemy.Engine
+    kind : {"sqlite", "postgresql", "duckdb"}
     """
 
     def __init__(self, url: Any) -> None:
         self.engine = make_engine(url)
-        self.is_own = not isinstance(url, sa.Engine)
+        self._owns_engine = not isinstance(url, sa.Engine)
         self.kind = self.engine.dialect.name
-        self._open: sa.Connection | None = None  # in a transaction
+        self._open: sa.Connection | None = None  # while a transaction is open
 
     def __str__(self) -> str:
-        return shown(self.engine.url)
+        return display_url(self.engine.url)
 
     def close(self) -> None:
-        """Close the connections of an engine that was made here."""
-        if self.is_own:
+        """Close the connections, unless the engine is the user's."""
+        if self._owns_engine:
             self.engine.dispose()
 
     def call(self, work: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        """Do some work, with every error of the database in words that have no password."""
-        drivers = getattr(self.engine.dialect.dbapi, "Error", sa.exc.SQLAlchemyError)
+        """Call a function; errors of the database become a `DatabaseError` that shows no password."""
+        driver_error = getattr(self.engine.dialect.dbapi, "Error", sa.exc.SQLAlchemyError)
         try:
             return work(*args, **kwargs)
-        except (sa.exc.SQLAlchemyError, drivers, UnicodeError) as error:  # the last for a host that can be none
+        except (sa.exc.SQLAlchemyError, driver_error, UnicodeError) as error:  # the last: an impossible host name
             failure = self._translated(error)
         except KeyboardInterrupt as error:
-            # SQLite keeps a connection, and its lock, that was closed while a query, in a traceback, has rows left.
+            # The traceback holds queries with rows left to read, which would keep SQLite's lock after a close.
             clear_frames(error.__traceback__)
             raise
         finally:
             self._abandon()
-        # Outside of the block, so that the error does not carry the one that may have the password.
+        # Raised outside the except block: the original error, which may show the password, is not its context.
         raise failure
 
     def _abandon(self) -> None:
-        """Close a connection that Ctrl-C has left in a transaction: it may come just before a block begins."""
+        """Close a connection that Ctrl-C has left in a transaction, as between two of its blocks."""
         connection, self._open = self._open, None
         if connection is not None:
             with Uninterrupted(), suppress(Exception):
@@ -102,15 +109,15 @@ class Database:
 
     def _translated(self, error: Exception) -> DatabaseError:
         cause = getattr(error, "orig", None) or error
-        text = scrubbed(str(cause).strip() or type(cause).__name__, self.engine.url)
+        text = mask_secrets(str(cause).strip() or type(cause).__name__, self.engine.url)
         names = {base.__name__ for base in type(error).__mro__ + type(cause).__mro__}
-        return (TransientDatabaseError if _may_pass(cause, names) else DatabaseError)(f"{self}: {text}")
+        return (TransientDatabaseError if _is_transient(cause, names) else DatabaseError)(f"{self}: {text}")
 
     @contextmanager
     def transaction(self, is_snapshot: bool = True) -> Iterator[sa.Connection]:
-        """A transaction that is committed at the end; all its statements see the database at one moment.
+        """A transaction, committed at the end. As a snapshot, all its statements see the database at one moment.
 
-        Ctrl-C comes before it or after it, or ends it: a connection that was left in the middle of something is closed.
+        Ctrl-C rolls it back, and closes a connection that it has left in the middle of a statement.
         """
         connection, transaction = None, None
         try:
@@ -138,77 +145,76 @@ class Database:
                     self._open = None
 
     def _begin(self, connection: sa.Connection) -> None:
-        """What is said first in a transaction."""
+        """The first statements of a transaction."""
         raw = connection.connection.dbapi_connection
         if self.kind == "sqlite" and raw is not None and not getattr(raw, "in_transaction", False):
-            # Python's driver would begin only with the first write, and then might find that others were faster.
+            # Python's driver would begin at the first write, which fails if someone else has written since the reads.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         if self.kind == "postgresql":
-            # In other zones two times of the hour that a clock is put back are equal for Python.
+            # In other zones, Python takes times in the hour before and after a clock is put back for equal.
             connection.exec_driver_sql("SET LOCAL TimeZone = 'UTC'")
 
     def column_types(self, connection: sa.Connection, table: str, schema: str | None) -> dict[str, str]:
-        """The columns of a table or view with their types, in the words of the database; none where there is none.
+        """The columns of a table or view and the database's names for their types; empty if there is no such table.
 
-        SQLAlchemy's reflection has no words for types that it does not know, and none at all for DuckDB.
+        SQLAlchemy's reflection does not know all types, and none of DuckDB's.
         """
         if not sa.inspect(connection).has_table(table, schema):
             return {}
-        quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, table) if part is not None)
+        full_name = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, table) if part is not None)
         if self.kind == "postgresql":
             query = sa.text(
                 "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
                 "WHERE attrelid = to_regclass(:name) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
             )
-            found = connection.execute(query, {"name": quoted})
+            found = connection.execute(query, {"name": full_name})
         elif self.kind == "duckdb":
-            found = connection.execute(sa.text("SELECT name, type FROM pragma_table_info(:name)"), {"name": quoted})
+            found = connection.execute(sa.text("SELECT name, type FROM pragma_table_info(:name)"), {"name": full_name})
         else:
-            # With columns that are computed, and without those of virtual tables that are hidden.
+            # Including generated columns, and without the hidden ones of virtual tables.
             query = sa.text("SELECT name, type FROM pragma_table_xinfo(:name, :schema) WHERE hidden <> 1")
             found = connection.execute(query, {"name": table, "schema": schema or "main"})
         return {name: _affinity(kind) if self.kind == "sqlite" else kind for name, kind in found}
 
-    def packed(self, columns: Sequence[sa.ColumnElement[Any]], types: Sequence[str]) -> sa.ColumnElement[Any] | None:
-        """Columns of numbers as one value, the bytes of all of them (float64, big-endian), NULL where one is NULL.
+    def pack(self, columns: Sequence[sa.ColumnElement[Any]], types: Sequence[str]) -> sa.ColumnElement[Any] | None:
+        """Numeric columns as one value: their bytes (float64, big-endian), NULL if one is NULL.
 
-        A number that becomes a Python object on its way costs more than everything else that is done for it. None where
-        the database cannot do that, or the columns have other types.
+        Making a Python object of each number would take longer than everything else in a poll. None if the database
+        cannot do it, or the columns have other types.
         """
-        if self.kind != "postgresql" or not set(types) <= _PACKABLE:
+        if self.kind != "postgresql" or not set(types) <= _PACKABLE_TYPES:
             return None
         parts: list[sa.ColumnElement[Any]] = [
             sa.func.float8send(sa.cast(column, sa.Double), type_=sa.LargeBinary) for column in columns
         ]
         return functools.reduce(lambda before, part: before.concat(part), parts)
 
-    def whole_numbers(self, connection: sa.Connection, column: sa.ColumnElement[Any]) -> NDArray[np.int64]:
-        """All values of a column of PostgreSQL's integers, without a Python object for each."""
+    def read_integers(self, connection: sa.Connection, column: sa.ColumnElement[Any]) -> NDArray[np.int64]:
+        """All values of an integer column of PostgreSQL, without a Python object for each."""
         sent = sa.func.int8send(sa.cast(column, sa.BigInteger))
         query = sa.select(sa.func.string_agg(sent, sa.literal_column("''::bytea"), type_=sa.LargeBinary))
         raw: Any = connection.connection.driver_connection
-        # By psycopg itself, which can be asked for bytes as they are: SQLAlchemy gets them in hexadecimal digits.
+        # By psycopg itself, which can transfer bytes as they are: SQLAlchemy gets them as hexadecimal digits.
         with raw.cursor(binary=True) as cursor:
-            # With parameters, though there are none: then psycopg takes "%%" for "%".
+            # With empty parameters: then psycopg reads "%%" as "%".
             (found,) = cursor.execute(str(query.compile(self.engine)), {}).fetchone()
         return np.frombuffer(found or b"", ">i8").astype(np.int64)
 
     def stream(self, connection: sa.Connection, query: sa.Select[Any], chunk: int) -> Iterator[Sequence[Sequence[Any]]]:
-        """The rows of a query, so many at a time, without all of them in memory."""
+        """The rows of a query, `chunk` at a time, without all of them in memory."""
         with connection.execute(query, execution_options={"yield_per": chunk}) as result:
             yield from result.partitions()
 
-    def among(self, connection: sa.Connection, column: sa.ColumnElement[Any], values: Sequence[Any]) -> set[Any]:
-        """Those of some values that a column has."""
-        query = sa.select(column).where(column.in_(sa.bindparam("some", expanding=True)))
+    def existing(self, connection: sa.Connection, column: sa.ColumnElement[Any], values: Sequence[Any]) -> set[Any]:
+        """The values that occur in a column."""
+        query = sa.select(column).where(column.in_(sa.bindparam("values", expanding=True)))
         found: set[Any] = set()
-        for start in range(0, len(values), _LISTED_AT_ONCE):
-            some = list(values[start : start + _LISTED_AT_ONCE])
-            found.update(connection.scalars(query, {"some": some}))
+        for start in range(0, len(values), _VALUES_PER_IN):
+            found.update(connection.scalars(query, {"values": list(values[start : start + _VALUES_PER_IN])}))
         return found
 
-    def insert(self, connection: sa.Connection, table: sa.Table, rows: Rows, upsert: str | None = None) -> None:
-        """Write rows, given as columns; those whose value in the column `upsert` is there already are replaced."""
+    def insert(self, connection: sa.Connection, table: sa.Table, rows: Columns, upsert: str | None = None) -> None:
+        """Insert rows; with `upsert`, rows whose value in that column exists are updated instead."""
         construct: Any = sqlite.insert if self.kind == "sqlite" else postgresql.insert
         statement = construct(table)
         if self.kind != "sqlite":
@@ -219,7 +225,7 @@ class Database:
         self._execute(connection, statement, rows)
 
     def delete(self, connection: sa.Connection, table: sa.Table, column: str, values: Sequence[Any]) -> None:
-        """Delete the rows that have one of the values in a column."""
+        """Delete the rows with one of the values in a column."""
         rows = {column: values}
         if self.kind == "sqlite":
             statement = sa.delete(table).where(table.c[column] == sa.bindparam(_bound(table, column)))
@@ -227,10 +233,10 @@ class Database:
             statement = sa.delete(table).where(table.c[column].in_(_unnested(table, rows)))
         self._execute(connection, statement, rows)
 
-    def _execute(self, connection: sa.Connection, statement: Any, rows: Rows) -> None:
+    def _execute(self, connection: sa.Connection, statement: Any, rows: Columns) -> None:
         names = list(rows)
-        for start in range(0, len(rows[names[0]]), AT_ONCE):
-            part = [rows[name][start : start + AT_ONCE] for name in names]
+        for start in range(0, len(rows[names[0]]), _ROWS_PER_STATEMENT):
+            part = [rows[name][start : start + _ROWS_PER_STATEMENT] for name in names]
             if self.kind == "sqlite":
                 bound = names if statement.is_insert else [_bound(statement.table, name) for name in names]
                 connection.execute(statement, [dict(zip(bound, row, strict=True)) for row in zip(*part, strict=True)])
@@ -239,17 +245,22 @@ class Database:
                 connection.execute(statement, dict(zip(bound, map(self._array, part), strict=True)))
 
     def _array(self, values: Sequence[Any]) -> Any:
-        """Values as the driver takes an array."""
+        """Values as an array for the driver."""
         if self.kind == "postgresql" and set(map(type, values)) == {int}:
-            return f"{{{','.join(map(str, values))}}}"  # as PostgreSQL writes it: ten times as fast as psycopg's list
+            return f"{{{','.join(map(str, values))}}}"  # PostgreSQL's notation: ten times as fast as a list in psycopg
         return list(values)
 
 
-def _may_pass(cause: BaseException, names: set[str]) -> bool:
-    """Whether an error may be gone when the same is tried again."""
+def quoted(name: str) -> quoted_name:
+    """A name that is always written in quotes: SQLAlchemy does not know all the words that DuckDB reserves."""
+    return quoted_name(name, quote=True)
+
+
+def _is_transient(cause: BaseException, names: set[str]) -> bool:
+    """Whether it makes sense to try again after an error."""
     code = getattr(cause, "sqlite_errorcode", None)
     if code is not None:
-        return code & 0xFF in _SQLITE_PASSES
+        return code & 0xFF in _TRANSIENT_SQLITE_CODES
     state = getattr(cause, "sqlstate", None) or ""
     if state.startswith(("28", "3D", "42")) or "authentication failed" in str(cause):
         return False
@@ -259,29 +270,29 @@ def _may_pass(cause: BaseException, names: set[str]) -> bool:
 
 
 def _bound(table: sa.Table, column: str) -> str:
-    """A name for the values of a column that no name of a user's column can be."""
+    """The name of the parameter with the values of a column; the user's names may have any characters."""
     return f"evertree_{list(table.c.keys()).index(column)}"
 
 
-def _unnested(table: sa.Table, rows: Rows) -> sa.Select[Any]:
-    """Rows from an array for each column."""
+def _unnested(table: sa.Table, rows: Columns) -> sa.Select[Any]:
+    """Rows from one array for each column."""
     columns = []
     for name in rows:
         kind = table.c[name].type
-        array = Verbatim(f"{kind.name}[]") if isinstance(kind, Verbatim) else postgresql.ARRAY(kind)
+        array = NativeType(f"{kind.name}[]") if isinstance(kind, NativeType) else postgresql.ARRAY(kind)
         columns.append(sa.func.unnest(sa.cast(sa.bindparam(_bound(table, name), type_=sa.types.NullType()), array)))
     return sa.select(*columns)
 
 
 def _affinity(declared: str) -> str:
-    """What SQLite makes of the type of a column, by its own rules."""
+    """The type that SQLite's rules derive from the declared type of a column."""
     kind = declared.upper()
     for words, affinity in (
-        (("INT",), "INT"),  # not INTEGER: as a primary key that would take nothing but integers
+        (("INT",), "INT"),  # not INTEGER, which as a primary key takes nothing but integers
         (("CHAR", "CLOB", "TEXT"), "TEXT"),
         (("BLOB",), "BLOB"),
         (("REAL", "FLOA", "DOUB"), "DOUBLE"),
-        (("ANY",), "BLOB"),  # of a strict table: values as they are
+        (("ANY",), "BLOB"),  # of a strict table: values stay as they are
     ):
         if any(word in kind for word in words):
             return affinity

@@ -12,45 +12,45 @@ from typing import Any, Self
 
 import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from evertree.durable import DurableHierarchy
 from evertree.errors import ParameterError
 from evertree.hierarchy import Hierarchy
 from evertree.locking import one_at_a_time
 from evertree.partition import Partition
-from evertree.sql.database import Database
-from evertree.sql.flow import Change, keys_at, next_id
-from evertree.sql.loop import Loop
-from evertree.sql.rows import Decoder
-from evertree.sql.scan import Known, Scan
-from evertree.sql.scores import Scored
-from evertree.sql.settings import SCORE, Settings
-from evertree.sql.tables import State, Tables
+from evertree.sql.cluster_changes import ClusterChanges
+from evertree.sql.database import FollowedDatabase
+from evertree.sql.follow_options import FollowOptions
+from evertree.sql.output_tables import FollowerState, OutputTables
+from evertree.sql.polling import PollingLoop
+from evertree.sql.source_table import SourceTable
+from evertree.sql.tree_sync import SyncCounts, TreeSync
 from evertree.tree.refine import Report
 
 
 @dataclass(frozen=True)
 class Tick:
-    """What one look at the table has found and written; see `Follower.poll`.
+    """What one poll has found and written; see `Follower.poll`.
 
     Attributes
     ----------
     inserted, updated, removed : int
-        Points that came, changed and left.
+        The numbers of points that were inserted, updated and removed.
     skipped : int
-        Rows that are newly left out, because a value is missing or cannot be used.
+        The number of rows newly left out, because a value is missing or cannot be used.
     events : int
-        Events of clusters that were written: born, died, split, merged.
+        The number of events of clusters: born, died, split, merged.
     moved : int
-        Events of keys that were written: moved to another cluster, other than by a split or a merger.
+        The number of keys that moved to another cluster, other than by a split or a merger.
     assigned : int
-        Rows of assignments that were written or deleted.
+        The number of rows of assignments that were written or deleted.
     seconds : float
-        How long it took.
+        How long the poll took.
     seconds_clustering : float
         How much of that was spent on the tree and its clusters, and not on the database.
     report : Report
-        Of the refinement.
+        The report of `Hierarchy.refine`.
 
     Examples
     --------
@@ -80,14 +80,6 @@ class Tick:
     report: Report
 
 
-@dataclass(frozen=True)
-class _Written:
-    """What the database had after a tick."""
-
-    tick: int
-    partitions: dict[str, Partition]
-
-
 class Follower:
     """A hierarchy that follows a table of a database; `evertree.follow` makes it.
 
@@ -96,9 +88,9 @@ class Follower:
     Attributes
     ----------
     hierarchy : Hierarchy
-        The tree, for everything that can be read from it. Do not edit it: the next look would take that back.
+        The tree, to read from. Do not edit it: polls undo that.
     last : Tick or None
-        What the last look has found; after `evertree.follow`, the first.
+        The result of the last poll. `evertree.follow` makes the first.
 
     Examples
     --------
@@ -116,33 +108,27 @@ class Follower:
 
     def __init__(
         self,
-        database: Database,
-        settings: Settings,
-        tables: Tables,
-        decoder: Decoder,
+        database: FollowedDatabase,
+        options: FollowOptions,
+        source: SourceTable,
+        output: OutputTables,
         hierarchy: Hierarchy,
-        seconds: float | None,
-        chunk: int,
-        token: str,
     ) -> None:
         self.hierarchy = hierarchy
+        self.last: Tick | None = None
         self._lock = threading.RLock()
         self._database = database
-        self._settings = settings
-        self._tables = tables
-        self._decoder = decoder
-        self._seconds = seconds
-        self._chunk = chunk
-        self._token = token
-        self._known = Known()
-        self._written: _Written | None = None
-        self._is_read = False  # whether the whole table has been compared with the tree
+        self._options = options
+        self._source = source
+        self._output = output
+        self._sync = TreeSync(database, options, source, output, hierarchy)
+        self._written: tuple[int, dict[str, Partition]] | None = None  # what the tables have, and since which tick
+        self._is_synced = False  # whether the whole table has been compared with the tree
         self._is_closed = False
-        self.last: Tick | None = None
 
     def __repr__(self) -> str:
         content = "closed" if self._is_closed else f"{len(self.hierarchy):,} points"
-        return f"Follower({self._settings.table!r} of {self._database}): {content}"
+        return f"Follower({self._options.table!r} of {self._database}): {content}"
 
     def __enter__(self) -> Self:
         return self
@@ -168,18 +154,22 @@ class Follower:
         >>> db.close()
         """
         self._is_closed = True
-        close_all(self._database, self.hierarchy)
+        try:
+            if isinstance(self.hierarchy, DurableHierarchy):
+                self.hierarchy.close()
+        finally:
+            self._database.close()
 
     @one_at_a_time
     def poll(self, full: bool = False) -> Tick:
-        """Look what has changed in the table, change the tree, and write the clusters. In one transaction.
+        """Find what has changed in the table, update the tree, and write the clusters, in one transaction.
 
-        Where it fails, nothing is written, and the next one does what this one could not.
+        If it fails, nothing is written, and the next poll makes up for it.
 
         Parameters
         ----------
         full : bool
-            Compare all rows, also where there are versions. Without versions that is always so.
+            Compare all rows, even with versions. Without versions, every poll does that.
 
         Returns
         -------
@@ -190,9 +180,9 @@ class Follower:
         TransientDatabaseError
             If the database cannot be reached, or is busy. Try again.
         DatabaseError
-            If it refuses.
+            If the database reports an error.
         ReplacedError
-            If another follower writes the same tables now.
+            If another follower has taken over the tables.
 
         Examples
         --------
@@ -223,21 +213,21 @@ class Follower:
     ) -> None:
         """Poll until stopped.
 
-        Ctrl-C ends it when the poll that is under way is done; a second Ctrl-C ends that one too, and leaves everything
-        in order. Where the database cannot be reached, it is tried again, after longer and longer pauses.
+        Ctrl-C ends it after the current poll; a second Ctrl-C rolls that poll back. When the database cannot be
+        reached, it tries again, after longer and longer pauses.
 
         Parameters
         ----------
         interval : float
             Seconds from the end of a poll to the next one.
         listen : str, optional
-            PostgreSQL only: a channel. A poll follows each ``NOTIFY`` on it at once, and the interval if there is none.
+            PostgreSQL only: a channel. A ``NOTIFY`` on it starts a poll at once; without one, the interval does.
         on_tick : callable, optional
             Called with each `Tick`.
         stop : threading.Event, optional
             Set it to end the loop.
         full_every : float, optional
-            Seconds after which a poll compares all rows. For versions that do not grow from commit to commit.
+            Seconds between polls that compare all rows, for versions that do not grow from commit to commit.
 
         Examples
         --------
@@ -251,119 +241,90 @@ class Follower:
         ...     follower.run(interval=0.1, on_tick=lambda tick: stop.set(), stop=stop)
         >>> db.close()
         """
-        Loop(self._database, self.poll, interval, listen, on_tick, stop, full_every).run()
+        PollingLoop(self._database, self.poll, interval, listen, on_tick, stop, full_every).run()
 
     def _poll(self, full: bool) -> Tick:
         start = time.perf_counter()
-        h, tables = self.hierarchy, self._tables
+        h, sync = self.hierarchy, self._sync
         if h.window is not None:
             raise ParameterError(
                 f"the table says which points there are, so its hierarchy must have no window; it has {h.window}: lift "
                 "it by keep(), and delete old rows from the table"
             )
+        sync.counts = SyncCounts()
         with self._database.transaction() as connection:
-            state = tables.read_state(connection, self._token)
-            before = self._partitions(connection, state)
-            scan = Scan(self._database, self._settings, tables, self._decoder, h, self._known, self._chunk)
-            last_version = tables.last_version(connection)
-            if full or not self._is_read or self._has_gone_back(state.last_version, last_version):
-                self._is_read = False
-                scan.everything(connection)
-                self._is_read = True
-                report = self._refine(scan)
+            state = self._output.read_state(connection)
+            before = self._written_partitions(connection, state)
+            last_version = self._source.last_version(connection)
+            if full or not self._is_synced or _has_gone_back(state.last_version, last_version):
+                self._is_synced = False
+                sync.compare_all(connection)
+                self._is_synced = True
+                report = self._refine()
             else:
-                scan.since(connection, state.last_version)
-                report = self._refine_and_remove(connection, scan)
-            with scan.clustering():
-                after = {cut.name: cut.partition(h, before[cut.name]) for cut in self._settings.cuts}
-                changes = {name: Change.between(before[name], after[name]) for name in after}
-                scored = self._scored(after, changes)
-            state, n_assigned = self._write(connection, state, last_version, after, changes, scored)
-        self._written = _Written(state.tick, after)
-        self._known.unscored.clear()
+                sync.compare_since(connection, state.last_version)
+                report = self._remove_and_refine(connection)
+            with sync.clustering():
+                after = {cut.name: cut.partition(h, before[cut.name]) for cut in self._options.cuts}
+                changes = {name: ClusterChanges.between(before[name], after[name]) for name in after}
+                scores = self._scores(after, changes)
+            state, n_assigned = self._output.write(connection, state, last_version, after, changes, scores)
+        self._written = state.tick, after
+        sync.unscored.clear()
         return Tick(
-            inserted=scan.inserted,
-            updated=scan.updated,
-            removed=scan.removed,
-            skipped=len(scan.skipped),
-            events=sum(len(change.clusters) for change in changes.values()),
+            **vars(sync.counts),
+            events=sum(len(change.events) for change in changes.values()),
             moved=sum(len(change.moved) for change in changes.values()),
             assigned=n_assigned,
             seconds=time.perf_counter() - start,
-            seconds_clustering=scan.seconds_clustering,
             report=report,
         )
 
-    @staticmethod
-    def _has_gone_back(last: Any, now: Any) -> bool:
-        """Whether versions say nothing about what is new: there are none, or the largest is smaller than it was."""
-        return last is None or now is None or bool(now < last)
+    def _written_partitions(self, connection: sa.Connection, state: FollowerState) -> dict[str, Partition]:
+        """The clusters in the tables: known, unless it is not known whether the last poll was committed."""
+        if self._written is None or self._written[0] != state.tick:
+            return self._output.read_partitions(connection, state)
+        return self._written[1]
 
-    def _refine(self, scan: Scan) -> Report:
-        with scan.clustering():
-            return self.hierarchy.refine(seconds=self._seconds)
+    def _refine(self) -> Report:
+        with self._sync.clustering():
+            return self.hierarchy.refine(seconds=self._options.seconds)
 
-    def _refine_and_remove(self, connection: sa.Connection, scan: Scan) -> Report:
-        """Refine the tree, and take out of it what is gone from the table.
+    def _remove_and_refine(self, connection: sa.Connection) -> Report:
+        """Remove rows that are gone from the table, and refine the tree.
 
-        Looking for that takes a database server as long as refining takes us, so both are done at the same time.
+        A database server needs about as long to find these rows as refining takes, so both are done at the same time.
         """
-        if self._database.kind != "postgresql" or self._seconds is None:
-            scan.remove_gone(connection, scan.find_gone(connection))
-            return self._refine(scan)
-        with ThreadPoolExecutor(1) as other:
-            search = other.submit(scan.find_gone, connection)
-            report = self._refine(scan)
-            gone = search.result()
-        scan.remove_gone(connection, gone)
+        sync = self._sync
+        if self._database.kind != "postgresql" or self._options.seconds is None:
+            sync.remove(connection, sync.find_removed(connection))
+            return self._refine()
+        with ThreadPoolExecutor(1) as executor:
+            search = executor.submit(sync.find_removed, connection)
+            report = self._refine()
+            removed = search.result()
+        sync.remove(connection, removed)
         return report
 
-    def _partitions(self, connection: sa.Connection, state: State) -> dict[str, Partition]:
-        """The clusters that the database has: in memory, unless a poll may or may not have been committed."""
-        if self._written is None or self._written.tick != state.tick:
-            return self._tables.read_partitions(connection, state, self._chunk)
-        return self._written.partitions
+    def _scores(
+        self, partitions: dict[str, Partition], changes: dict[str, ClusterChanges]
+    ) -> tuple[NDArray[np.intp], list[float]]:
+        """Positions and scores of the rows that are new or changed in the tree, or new in the tables.
 
-    def _scored(self, after: dict[str, Partition], changes: dict[str, Change]) -> Scored:
-        """The scores of rows that have come or changed: those that the tree has got, and those that the tables lack."""
-        measure = self._settings.scores
-        if measure is None:
-            return Scored.none()
-        first = next(iter(after))
-        return Scored.of(self.hierarchy, after[first], self._known.unscored, changes[first].new, measure)
-
-    def _write(
-        self,
-        connection: sa.Connection,
-        state: State,
-        last_version: Any,
-        after: dict[str, Partition],
-        changes: dict[str, Change],
-        scored: Scored,
-    ) -> tuple[State, int]:
-        """Write what has changed; return how far the tables are now, and how many assignments that were."""
-        first = next(iter(after))
-        gone = changes[first].gone
-        moved = np.unique(np.concatenate([change.changed for change in changes.values()]))
-        moved = moved[~np.isin(moved, scored.positions)]
-        n_assigned = len(gone) + moved.size + scored.positions.size
-        if not n_assigned and last_version == state.last_version:
-            return state, 0
-        self._tables.delete_assignments(connection, gone)
-        for positions, scores in ((moved, {}), (scored.positions, {SCORE: scored.scores})):
-            labels = {name: partition.labels[positions].tolist() for name, partition in after.items()}
-            self._tables.write_assignments(connection, keys_at(after[first], positions), {**labels, **scores})
-        next_ids = {name: next_id(partition) for name, partition in after.items()}
-        state = State(state.tick + 1, state.next_event, next_ids, last_version)
-        state = State(state.tick, self._tables.write_events(connection, state, changes), next_ids, last_version)
-        self._tables.write_state(connection, state)
-        return state, n_assigned
+        Every edit changes the scores of all points. Writing them all would take longer than the rest of a poll, so a
+        row keeps the score of the moment that matters for an alarm: when it came or changed.
+        """
+        h, measure = self.hierarchy, self._options.scores
+        first = next(iter(partitions))
+        if measure is None or not len(h):
+            return np.empty(0, np.intp), []
+        positions = h.positions([key for key in self._sync.unscored if key in h])
+        positions = np.unique(np.concatenate([positions, changes[first].new]))
+        if not positions.size:
+            return positions, []
+        return positions, h.score_samples(keys=partitions[first].keys_at(positions), measure=measure).tolist()
 
 
-def close_all(database: Database, h: Hierarchy) -> None:
-    """Close the file of a hierarchy that has one, and the connections to a database."""
-    try:
-        if isinstance(h, DurableHierarchy):
-            h.close()
-    finally:
-        database.close()
+def _has_gone_back(last: Any, now: Any) -> bool:
+    """Whether versions do not tell what is new: there are none, or the largest is smaller than it was."""
+    return last is None or now is None or bool(now < last)

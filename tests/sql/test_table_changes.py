@@ -14,7 +14,6 @@ from evertree.errors import (
     ReplacedError,
     TransientDatabaseError,
 )
-from evertree.sql.loop import Listener
 from followed import DATABASES, Source
 from helpers import press_ctrl_c
 
@@ -55,7 +54,7 @@ def test_vectors_that_all_change_their_length(tmp_path):
     source.execute("INSERT INTO items SELECT i, ARRAY[i, 2 * i] FROM generate_series(1, 6) i")
     with source.follow(columns=None, vector="v") as follower:
         source.execute("UPDATE items SET v = v || 3.0::float8")
-        with pytest.raises(DimensionError, match=r"2 numbers.*'v' has 3 now: begin anew with reset=True"):
+        with pytest.raises(DimensionError, match=r"2 numbers.*'v' has 3 now: start again with reset=True"):
             follower.poll()
         assert len(source.assignment()) == 6
     with source.follow(columns=None, vector="v", reset=True) as follower:
@@ -149,21 +148,6 @@ def test_a_table_that_is_gone_is_no_passing_trouble(source):
         with pytest.raises(DatabaseError) as caught:
             follower.run(interval=0.01)
         assert not isinstance(caught.value, TransientDatabaseError)
-
-
-def test_a_listener_that_could_not_listen_tries_again(tmp_path, monkeypatch):
-    source = Source("postgresql", tmp_path)
-    source.insert(ROWS)
-    with source.follow() as follower:
-        listener = Listener(follower._database, "news")
-        with monkeypatch.context() as patch:
-            patch.setattr("psycopg.Connection.execute", lambda *_: 1 / 0)
-            with pytest.raises(ZeroDivisionError):
-                listener.open()
-        listener.open()
-        source.execute("NOTIFY news")
-        assert listener.has_message(5.0)
-        listener.close()
 
 
 def test_times_with_a_zone_in_duckdb(tmp_path):

@@ -1,4 +1,4 @@
-"""`Loop`: polls again and again, waits in between, and lives through a database that is away for a while."""
+"""`PollingLoop`: polls until it is stopped, and survives a database that is away for a while."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import Any
 
 from evertree.errors import ParameterError, TransientDatabaseError
 from evertree.input.arrays import as_height
-from evertree.sql.database import Database
+from evertree.sql.database import FollowedDatabase
 
 logger = logging.getLogger("evertree.sql")
 
-#: Seconds of the first and the longest pause after a failure; each is twice the one before.
+#: Seconds of the first and the longest pause after a failure; pauses double.
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 
-#: Seconds between two looks at whether to stop while listening.
-_LOOK_EVERY = 0.25
+#: Seconds between checks whether to stop.
+_CHECK_EVERY = 0.25
 
 
-class Loop:
-    """The loop of `Follower.run`, which says what its parameters are."""
+class PollingLoop:
+    """The loop of `Follower.run`, with its parameters."""
 
     def __init__(
         self,
-        database: Database,
+        database: FollowedDatabase,
         poll: Callable[[bool], Any],
         interval: float,
         listen: str | None,
@@ -51,18 +51,18 @@ class Loop:
         self._stop = threading.Event() if stop is None else stop
         self._full_every = full_every
         self._listener = None if listen is None else Listener(database, listen)
-        self._has_ctrl_c = False
+        self._is_interrupted = False
 
     def run(self) -> None:
         """Poll until stopped."""
         pause, last_full = FIRST_PAUSE, time.monotonic()
-        with self._noting_ctrl_c():
+        with self._first_ctrl_c_stops():
             try:
-                while not self._is_over:
+                while not self._is_stopped:
                     is_full = self._full_every is not None and time.monotonic() - last_full >= self._full_every
                     try:
                         if self._listener is not None:
-                            self._database.call(self._listener.open)  # before the poll, so that no message is lost
+                            self._database.call(self._listener.open)  # before the poll: none is missed
                         tick = self._poll(is_full)
                     except TransientDatabaseError as error:
                         logger.warning("%s; trying again in %.1f seconds", error, pause)
@@ -81,19 +81,19 @@ class Loop:
                     self._listener.close()
 
     @property
-    def _is_over(self) -> bool:
-        return self._has_ctrl_c or self._stop.is_set()
+    def _is_stopped(self) -> bool:
+        return self._is_interrupted or self._stop.is_set()
 
     def _wait(self, seconds: float, listener: Listener | None = None) -> None:
-        """Wait so long, or until there is a message or a reason to stop."""
+        """Wait, or until there is a notification or a reason to stop."""
         end = time.monotonic() + seconds
-        while not self._is_over and (rest := end - time.monotonic()) > 0:
-            step = min(rest, _LOOK_EVERY)
+        while not self._is_stopped and (rest := end - time.monotonic()) > 0:
+            step = min(rest, _CHECK_EVERY)
             if listener is None:
                 self._stop.wait(step)
                 continue
             try:
-                if self._database.call(listener.has_message, step):
+                if self._database.call(listener.has_notification, step):
                     return
             except TransientDatabaseError as error:
                 logger.warning("%s; listening again after the next poll", error)
@@ -101,15 +101,15 @@ class Loop:
                 return
 
     @contextmanager
-    def _noting_ctrl_c(self) -> Iterator[None]:
-        """The first Ctrl-C is noted, and the next one is left to whoever had it before."""
+    def _first_ctrl_c_stops(self) -> Iterator[None]:
+        """The first Ctrl-C stops the loop after the current poll; the next one does what it did before."""
         if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
             yield
             return
         before = signal.getsignal(signal.SIGINT)
 
         def note(_signum: int, _frame: FrameType | None) -> None:
-            self._has_ctrl_c = True
+            self._is_interrupted = True
             signal.signal(signal.SIGINT, before)
             logger.info("stopping after this poll; Ctrl-C again stops at once")
 
@@ -121,22 +121,22 @@ class Loop:
 
 
 class Listener:
-    """A connection of its own that waits for ``NOTIFY`` on a channel of PostgreSQL."""
+    """A connection that waits for ``NOTIFY`` on a channel of PostgreSQL."""
 
-    def __init__(self, database: Database, channel: str) -> None:
+    def __init__(self, database: FollowedDatabase, channel: str) -> None:
         self._database = database
         self._channel = channel
         self._connection: Any = None
 
     def open(self) -> None:
-        """Begin to listen, if that has not been done."""
+        """Start to listen, unless it does already."""
         if self._connection is not None:
             return
         from psycopg import sql
 
         pooled = self._database.engine.raw_connection()
         connection: Any = pooled.driver_connection
-        pooled.detach()  # it is not for others to use
+        pooled.detach()  # it never returns to the pool
         try:
             connection.rollback()
             connection.autocommit = True
@@ -146,8 +146,8 @@ class Listener:
             raise
         self._connection = connection
 
-    def has_message(self, seconds: float) -> bool:
-        """Wait so long for a message; take all that are there."""
+    def has_notification(self, seconds: float) -> bool:
+        """Wait for a notification; consume all that have come."""
         found = list(self._connection.notifies(timeout=seconds, stop_after=1))
         if found:
             list(self._connection.notifies(timeout=0))

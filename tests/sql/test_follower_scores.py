@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from test_follow_model import fail_once
 
 import evertree as et
 from evertree.errors import ParameterError
-from followed import DATABASES, Source
+from followed import DATABASES, Source, fail_once
 
 #: A group of 20 rows, and one by itself.
 ROWS = [(key, key % 5, key // 5) for key in range(20)] + [(20, 60.0, 60.0)]

@@ -430,3 +430,42 @@ def test_others_can_write_between_polls(source):
         with source.engine.connect() as connection, connection.begin():
             connection.execute(sa.text("UPDATE items SET x = x + 1"))
         assert follower.poll().updated == 5
+
+
+def test_a_window_is_refused(tmp_path):
+    """The table says which points there are."""
+    source = Source("sqlite", tmp_path)
+    source.insert([(1, 0.0, 0.0), (2, 1.0, 1.0)])
+    with source.follow(store=tmp_path / "tree.db", n_clusters=1) as follower:
+        follower.hierarchy.keep(last=5)
+        with pytest.raises(ParameterError, match=r"must have no window; it has Window\(last=5, .*lift it by keep\(\)"):
+            follower.poll()
+    with pytest.raises(ParameterError, match="must have no window"):
+        source.follow(store=tmp_path / "tree.db", n_clusters=1)
+    with et.open(tmp_path / "tree.db") as h:
+        h.keep()
+    with source.follow(store=tmp_path / "tree.db", n_clusters=1) as follower:
+        assert len(follower.hierarchy) == 2
+
+
+def test_a_closed_follower(tmp_path):
+    source = Source("sqlite", tmp_path)
+    source.insert([(1, 0.0, 0.0)])
+    follower = source.follow()
+    follower.close()
+    follower.close()
+    assert repr(follower).endswith("items.db): closed")
+    with pytest.raises(ParameterError, match="must not be closed"):
+        follower.poll()
+
+
+def test_a_follower_whose_clusters_become_too_small(tmp_path):
+    source = Source("sqlite", tmp_path)
+    source.insert([(i, 10.0 * (i // 2) + 0.1 * i, 0.0) for i in range(6)])
+    with source.follow(min_cluster_size=2) as follower:
+        assert set(source.assignment().values()) == {0, 1, 2}
+        source.execute("DELETE FROM items WHERE id > 2")
+        assert follower.poll().removed == 3
+        source.execute("DELETE FROM items WHERE id > 0")
+        follower.poll()
+        assert source.assignment() == {0: -1}

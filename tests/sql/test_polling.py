@@ -11,6 +11,7 @@ import pytest
 
 import postgres
 from evertree.errors import ParameterError, TransientDatabaseError
+from evertree.sql.polling import Listener
 from followed import Source
 
 ROWS = [(0, 0.0, 0.0), (1, 0.0, 1.0), (2, 9.0, 9.0)]
@@ -70,7 +71,7 @@ def test_a_second_ctrl_c_ends_the_poll(source, monkeypatch):
             signal.raise_signal(signal.SIGINT)
 
         with monkeypatch.context() as patch:
-            patch.setattr(follower._tables, "write_state", interrupted)
+            patch.setattr(follower._output, "write_state", interrupted)
             follower.run(interval=60)
         assert (source.state(), source.rows("assignment")) == (state, rows)
         tick = follower.poll()  # the tree has the row already
@@ -81,7 +82,7 @@ def test_a_second_ctrl_c_ends_the_poll(source, monkeypatch):
 
 def test_it_tries_again(source, monkeypatch, caplog):
     stop, ticks = threading.Event(), []
-    monkeypatch.setattr("evertree.sql.loop.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("evertree.sql.polling.FIRST_PAUSE", 0.01)
     with source.follow() as follower:
         real, failures = follower.poll, iter([True, True, False])
 
@@ -156,7 +157,7 @@ def test_a_message_wakes_it(tmp_path):
 def test_a_server_that_goes_and_comes_back(monkeypatch, caplog):
     programs = postgres.shared_server()._programs
     server = postgres.Server(programs)
-    monkeypatch.setattr("evertree.sql.loop.FIRST_PAUSE", 0.05)
+    monkeypatch.setattr("evertree.sql.polling.FIRST_PAUSE", 0.05)
     monkeypatch.setattr(postgres, "shared_server", lambda: server)
     try:
         source = Source("postgresql", None)
@@ -188,3 +189,18 @@ def test_a_server_that_goes_and_comes_back(monkeypatch, caplog):
     finally:
         done.set()
         server.remove()
+
+
+def test_a_listener_that_could_not_listen_tries_again(tmp_path, monkeypatch):
+    source = Source("postgresql", tmp_path)
+    source.insert(ROWS)
+    with source.follow() as follower:
+        listener = Listener(follower._database, "news")
+        with monkeypatch.context() as patch:
+            patch.setattr("psycopg.Connection.execute", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                listener.open()
+        listener.open()
+        source.execute("NOTIFY news")
+        assert listener.has_notification(5.0)
+        listener.close()

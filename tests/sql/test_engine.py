@@ -1,8 +1,9 @@
-"""What `follow` refuses, and that no error, log or text ever shows a password."""
+"""Databases that cannot be opened, and that no error, log or text ever shows a password."""
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import traceback
 from urllib.parse import quote, quote_plus
@@ -10,18 +11,15 @@ from urllib.parse import quote, quote_plus
 import pytest
 import sqlalchemy as sa
 
-import evertree as et
 import postgres
 from evertree.errors import (
     DatabaseError,
-    EvertreeError,
     MissingExtraError,
     ParameterError,
     TransientDatabaseError,
 )
 from evertree.sql import follow
-from evertree.sql.credentials import scrubbed
-from evertree.sql.settings import checked_cuts
+from evertree.sql.engine import display_url, make_engine, mask_secrets
 from followed import Source
 
 WRONG = "wr0ng/p@ss:w%rd"
@@ -95,7 +93,14 @@ def test_urls_that_cannot_be_used(url, caplog):
 
 def test_secrets_among_the_options_of_a_url():
     place = sa.make_url("duckdb:///md:name?motherduck_token=hunter2&access_mode=read_only")
-    assert scrubbed("token hunter2 is not valid, read_only", place) == "token *** is not valid, read_only"
+    assert mask_secrets("token hunter2 is not valid, read_only", place) == "token *** is not valid, read_only"
+
+
+@pytest.mark.parametrize("secret", [postgres.PASSWORD, WRONG, "back\\slash 'quote'", "pässwörd", "100%"])
+def test_secrets_in_any_form(secret):
+    url = sa.URL.create("postgresql", "me", secret, "host", query={"sslpassword": secret})
+    for form in (*forms(secret), repr(secret)[1:-1], secret.replace("\\", "\\\\").replace("'", "\\'")):
+        assert mask_secrets(f"password={form}!", url) == "password=***!"
 
 
 def test_a_follower_does_not_show_where_it_is(server, caplog):
@@ -113,85 +118,6 @@ def test_a_follower_does_not_show_where_it_is(server, caplog):
             follower.poll()
         check_secret(caught.value, caplog, postgres.PASSWORD)
     engine.dispose()
-
-
-def test_a_window_is_refused(tmp_path):
-    """The table says which points there are."""
-    source = Source("sqlite", tmp_path)
-    source.insert([(1, 0.0, 0.0), (2, 1.0, 1.0)])
-    with source.follow(store=tmp_path / "tree.db", n_clusters=1) as follower:
-        follower.hierarchy.keep(last=5)
-        with pytest.raises(ParameterError, match=r"must have no window; it has Window\(last=5, .*lift it by keep\(\)"):
-            follower.poll()
-    with pytest.raises(ParameterError, match="must have no window"):
-        source.follow(store=tmp_path / "tree.db", n_clusters=1)
-    with et.open(tmp_path / "tree.db") as h:
-        h.keep()
-    with source.follow(store=tmp_path / "tree.db", n_clusters=1) as follower:
-        assert len(follower.hierarchy) == 2
-
-
-def test_a_closed_follower(tmp_path):
-    source = Source("sqlite", tmp_path)
-    source.insert([(1, 0.0, 0.0)])
-    follower = source.follow()
-    follower.close()
-    follower.close()
-    assert repr(follower).endswith("items.db): closed")
-    with pytest.raises(ParameterError, match="must not be closed"):
-        follower.poll()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"table": "nothing"}, "table must be a table or a view of the database; there is no 'nothing'"),
-        ({"table": 3}, "table must be a name; it is 3"),
-        (
-            {"key": "nothing"},
-            "key must be of the table 'items', which has 'id', 'x', 'y', 'version'; it has no 'nothing'",
-        ),
-        ({"key": ["id", "x"]}, "key must be a name"),
-        ({"columns": ["x", "no"]}, "columns must be of the table 'items', .* it has no 'no'"),
-        ({"columns": []}, "columns must be a list of names"),
-        ({"columns": ["x", "x"]}, "columns must differ"),
-        ({"columns": None}, "it got neither"),
-        ({"vector": "x"}, "it got both"),
-        ({"columns": None, "vector": "no"}, "vector must be of the table"),
-        ({"version": "no"}, "version must be of the table"),
-        ({"n_clusters": None}, "follow takes n_clusters, height or min_cluster_size; it got none"),
-        ({"n_clusters": 0}, "n_clusters must be a positive integer; it is 0"),
-        ({"n_clusters": "3"}, "n_clusters must be a number or a collection of numbers"),
-        ({"height": -1}, "height must be a non-negative number"),
-        ({"min_cluster_size": 0}, "min_cluster_size must be a positive integer"),
-        ({"metric": "precomputed", "linkage": "average"}, "metric must compare rows"),
-        ({"linkage": "best"}, "linkage must be"),
-        ({"linkage": "ward", "metric": "cosine"}, "Ward needs Euclidean geometry"),
-        ({"metric": "mahalanobis", "metric_params": {"VI": [[1.0]]}}, "must be 2 × 2"),
-        ({"dtype": "int8"}, "dtype must be None, 'float32' or 'float64'; it is 'int8'"),
-        ({"chunk": 0}, "chunk must be a positive integer"),
-        ({"seconds": -1}, "seconds must be None or a non-negative number"),
-        ({"prefix": ""}, "prefix must be None or a name"),
-        ({"scores": "far"}, "scores must be 'jump' or 'displacement'; it is 'far'"),
-        ({"key": "score", "scores": "jump"}, "key must not have the name of a column that is written; 'score' is one"),
-        ({"key": "n_clusters_3"}, "key must not have the name of a column that is written"),
-    ],
-)
-def test_parameters_that_are_refused(options, message, tmp_path):
-    source = Source("sqlite", tmp_path)
-    source.insert([(1, 0.0, 0.0)])
-    with pytest.raises(EvertreeError, match=message):
-        source.follow(**options)
-
-
-def test_a_name_that_the_database_would_cut_off():
-    url = postgres.shared_server().new_database()
-    engine = sa.create_engine(url)
-    with engine.begin() as connection:
-        connection.exec_driver_sql(f"CREATE TABLE {'t' * 50} (id int, x float8)")
-    engine.dispose()
-    with pytest.raises(ParameterError, match="prefix must be so short that names have at most 63 bytes"):
-        follow(url, "t" * 50, "id", ["x"])
 
 
 @pytest.mark.parametrize(
@@ -243,10 +169,65 @@ def _no_such_module(name):
     raise sa.exc.NoSuchModuleError(name)
 
 
-def test_names_of_cuts_differ():
-    heights = [2.5, 2, 0.00001, 1e16, 1e-16, 1.5e-7, 25, 2.05]
-    names = [cut.name for cut in checked_cuts([2, 3], heights, None)]
-    assert names[:6] == ["n_clusters_2", "n_clusters_3", "height_2_5", "height_2", "height_1e_05", "height_1e16"]
-    assert len(set(names)) == len(names) == 10
-    assert all(name.replace("_", "").isalnum() for name in names)
-    assert len(checked_cuts([2, 2, 2], [1, 1.0], None)) == 2
+ADDRESSES = [
+    "host=db user=me password=hunter2 dbname=x",
+    "host = db password = hunter2",
+    "postgresql:/me:hunter2@host/db",
+    "postgresql//me:hunter2@h/db",
+    "postgresql:me:hunter2@h/db",
+    "postgresql:me:hunter2",
+    "POSTGRES:hunter2",
+    "me:hunter2@h/db",
+    "md:db?motherduck_token=hunter2",
+    "MD:db?motherduck_token=hunter2",
+    "md:hunter2",
+    "duckdb:/md:db?motherduck_token=hunter2",
+    "duckdb:hunter2",
+    "db?hunter2",
+    "token hunter2",
+    f"me:hunter2@{'h' * 300}/db",  # longer than the name of a file can be
+    "hunter2@\0",
+    "postgresql:///me:hunter2@host/db",
+    "postgresql://host/me:hunter2@host/db",
+    "sqlite:///md:db%3Fmotherduck_token=hunter2",
+    "sqlite:///file:db%3Fpassword=hunter2",
+    "sqlite:///me:hunter2@h/db",
+    "duckdb:///host=db password=hunter2",
+    "duckdb:///file:db%3Fpassword=hunter2",
+]
+
+
+@pytest.mark.parametrize("url", ADDRESSES)
+def test_addresses_that_are_no_urls_are_not_shown(url, tmp_path, monkeypatch, caplog):
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParameterError) as caught:
+        follow(url, "items", "id", ["x"])
+    check_secret(caught.value, caplog, "hunter2")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a@b.db", "token=1?.db", "md:x", "postgres.db", "file:x"])
+def test_files_with_unusual_names(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).touch()
+    for path in (name, tmp_path / name):
+        assert make_engine(path).url.database == str(path)
+
+
+def test_names_in_the_bytes_of_the_file_system(tmp_path):
+    (tmp_path / "é.db").touch()
+    with os.scandir(os.fsencode(tmp_path)) as entries:
+        (entry,) = entries
+    assert make_engine(entry).url.database == str(tmp_path / "é.db")
+
+
+def test_uris_and_databases_elsewhere_are_not_looked_for():
+    assert make_engine("sqlite:///file:no.db?mode=ro&uri=true").url.database == "file:no.db"
+    assert make_engine("duckdb:///md:name").url.database == "md:name"
+
+
+def test_a_token_in_the_name_of_a_database():
+    place = sa.make_url("duckdb:///md:db%3Fmotherduck_token=hunter2&user=me")
+    assert display_url(place) == "duckdb:///md:db"
+    assert mask_secrets("md:db?motherduck_token=hunter2&user=me", place) == "md:db?motherduck_token=***&user=me"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import sqlalchemy as sa
 from conftest import COMPILED
 
-from evertree.errors import DatabaseError
-from followed import DATABASES, Model, Source, blob_rows
+from followed import DATABASES, Model, Source, blob_rows, fail_once
 
 N_STEPS = 16 if COMPILED else 6
 
@@ -77,19 +75,6 @@ def test_any_changes_on_any_database(kind, version, tmp_path, rng, monkeypatch):
     follower.poll()
     assert source.state()["tick"] == tick  # nothing has changed, and nothing is written
     follower.close()
-
-
-def fail_once(follower, monkeypatch):
-    """A poll that fails when it has written nearly everything."""
-
-    def fail(*_):
-        raise sa.exc.OperationalError("UPDATE", {}, Exception("the disk is full"))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(follower._tables, "write_state", fail)
-        patch.setattr(follower._tables, "last_version", lambda _: -1)  # so that something is written
-        with pytest.raises(DatabaseError, match="the disk is full"):
-            follower.poll()
 
 
 @pytest.mark.parametrize("version", [None, "version"])

@@ -1,4 +1,4 @@
-"""Vectors in one column: arrays, lists, text like ``[1,2,3]`` (pgvector, JSON), or the bytes of floats."""
+"""A column of vectors: arrays, lists, texts like ``[1,2,3]`` (pgvector, JSON), or the bytes of floats."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _BYTES = (bytes, bytearray, memoryview)
 def as_vectors(
     values: Sequence[Any], column: str, n_columns: int | None, dtype: np.dtype[Any] | None
 ) -> NDArray[np.float64]:
-    """A row of numbers for each value, all of them NaN where it is no vector of `n_columns` numbers.
+    """An array with a row for each value; rows are NaN where a value is not a vector of `n_columns` numbers.
 
-    Where that is not known yet, it is the length that most of the values have.
+    None is the length that most of the values have.
     """
     first = next((value for value in values if value is not None), None)
     if isinstance(first, _BYTES) and dtype is None:
@@ -39,14 +39,16 @@ def as_vectors(
     return _row_by_row(values, n_columns)
 
 
-def no_vectors(values: Sequence[Any], dtype: np.dtype[Any] | None) -> list[Any]:
-    """Those of the values that are there, and are no vectors of any length."""
+def non_vectors(values: Sequence[Any], dtype: np.dtype[Any] | None) -> list[Any]:
+    """The values that are neither missing nor vectors of any length."""
     decoded = _decoded(values, dtype)
-    return [value for value, vector in zip(values, decoded, strict=True) if value is not None and _one(vector) is None]
+    return [
+        value for value, vector in zip(values, decoded, strict=True) if value is not None and _as_vector(vector) is None
+    ]
 
 
 def _decoded(values: Sequence[Any], dtype: np.dtype[Any] | None) -> Sequence[Any]:
-    """Texts and bytes as lists and arrays, None where that cannot be, and anything else as it is."""
+    """Texts and bytes as lists and arrays, None where that is not possible; other values as they are."""
     if any(isinstance(value, _BYTES) for value in values):
         values = [_from_bytes(value, dtype) for value in values]
     if any(isinstance(value, str) for value in values):
@@ -55,7 +57,7 @@ def _decoded(values: Sequence[Any], dtype: np.dtype[Any] | None) -> Sequence[Any
 
 
 def _from_texts(values: Sequence[Any]) -> Sequence[Any]:
-    # In one go, which is faster, if no text can end in the middle of another.
+    # All texts at once, which is faster, unless one of them could end in the middle of another.
     if all(isinstance(value, str) and _is_one_list(value) for value in values):
         try:
             parsed: list[Any] = json.loads(f"[{','.join(values)}]")
@@ -88,9 +90,11 @@ def _from_bytes(value: Any, dtype: np.dtype[Any] | None) -> Any:
 
 
 def _row_by_row(values: Sequence[Any], n_columns: int | None) -> NDArray[np.float64]:
-    """Some of the values are no vectors, or not all have the same length."""
-    vectors = [_one(value) for value in values]
-    width = n_columns or _most_common([vector.size for vector in vectors if vector is not None])
+    """The same for values some of which are not vectors, or have another length."""
+    vectors = [_as_vector(value) for value in values]
+    lengths = Counter(vector.size for vector in vectors if vector is not None)
+    # Of several lengths that are equally common, the shortest.
+    width = n_columns or min(lengths, key=lambda length: (-lengths[length], length), default=1)
     table = np.full((len(values), width), np.nan)
     for row, vector in zip(table, vectors, strict=True):
         if vector is not None and vector.size == width:
@@ -98,14 +102,8 @@ def _row_by_row(values: Sequence[Any], n_columns: int | None) -> NDArray[np.floa
     return table
 
 
-def _most_common(lengths: Sequence[int]) -> int:
-    """The length that most have, of several the shortest, 1 of none."""
-    counts = Counter(lengths)
-    return min(counts, key=lambda length: (-counts[length], length), default=1)
-
-
-def _one(value: Any) -> NDArray[np.float64] | None:
-    """One vector, None for anything else."""
+def _as_vector(value: Any) -> NDArray[np.float64] | None:
+    """One vector; None for anything else."""
     if value is None or isinstance(value, (str, *_BYTES)):
         return None
     try:
