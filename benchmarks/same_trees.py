@@ -343,7 +343,10 @@ class Life:
         except et.EvertreeError as error:
             parts["error"] = type(error).__name__
         else:
-            parts["result"] = digest(facts(result) if isinstance(result, et.Report) else result)
+            if isinstance(result, et.Report):
+                parts["report"] = digest(facts(result))
+            else:
+                parts["result"] = digest(result)
         self._parts = parts_of(self.h)
         if "error" in parts and before:
             parts["unchanged"] = str(self._parts == before)
@@ -806,6 +809,8 @@ def difference_of_step(here: Step, there: Step) -> str | None:
     if edit != other_edit:
         return f"there it is {other_edit!r}"
     names = [name for name in parts | other_parts if parts.get(name) != other_parts.get(name)]
+    if "crash" in names:
+        names = ["crash"]
     if names:
         said = [f"{name} {parts.get(name)} here, {other_parts.get(name)} there" for name in names if name in SAID]
         return "; ".join([f"not the same {', '.join(names)}", *said])
@@ -831,7 +836,8 @@ def compare(kinds: list[Kind], options: argparse.Namespace) -> tuple[dict[str, A
         for kind, futures in waiting:
             mine, theirs = (futures[0].result(), futures[-1].result())
             made[kind.name] = mine
-            problem = next((found["error"] for found in (mine, theirs) if "error" in found), None)
+            sides_of = {"here": mine, "there": theirs}
+            problem = next((f"{side}: {found['error']}" for side, found in sides_of.items() if "error" in found), None)
             known_versions |= {_other_versions(mine, theirs)}
             if problem is None:
                 problem = difference(mine["sequences"], theirs["sequences"])

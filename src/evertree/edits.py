@@ -18,13 +18,13 @@ from evertree.errors import DimensionError, ParameterError
 from evertree.input.arrays import GOALS, as_choice, as_keys, as_progress, as_seconds, as_weights, as_whole_number
 from evertree.input.frames import is_frame, take_keys
 from evertree.input.keys import KeyTable
-from evertree.input.points import Progress, receive, receive_again, receive_changed, without_first
+from evertree.input.points import Progress, compare, receive, receive_again, receive_changed, without_first
 from evertree.kernels.columns import NULL
 from evertree.locking import Uninterrupted
 from evertree.state import State
 from evertree.tree import Incoming, LiveTree, new_tree
 from evertree.tree.refine import Report, run
-from evertree.tree.scheme import DISSIMILARITIES, Scheme
+from evertree.tree.scheme import DISSIMILARITIES, OBJECTS, Scheme
 from evertree.windows import Moment, MovingWindow, Window, moment_of
 
 #: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
@@ -122,21 +122,22 @@ def check_insert(
     time: float | None = None,
 ) -> Insert:
     """New points as `Hierarchy.insert` takes them, as an edit."""
-    live = state.live
+    live, n_edits = state.live, state.n_edits
     moment = None if state.window is None and time is None else moment_of(state.window, time)
     if isinstance(keys, str) and is_frame(X):
         keys, X = take_keys(X, keys)
-    leaves = state.keys.leaves() if live.needs_order else NO_LEAVES
-    checked: list[Any] = []
-
-    def check(count: int) -> None:  # before a function is called for each pair
-        checked.extend((as_weights(sample_weight, count), _as_new_keys(state, keys, count)))
-
-    n_edits = state.n_edits
-    points = receive(live.scheme, X, None if live.is_blank else live, leaves, check, as_progress(progress))
-    state.refuse_edits_since(n_edits)
-    weights, chosen = checked
-    if weights.size:
+    points = receive(live.scheme, X, None if live.is_blank else live, len(state.keys))
+    count = len(points)
+    weights = as_weights(sample_weight, count)
+    chosen = None if keys is None else as_keys(keys)
+    if chosen is not None:
+        state.keys.check_new(chosen, count)
+    if progress is not None:
+        as_progress(progress)
+    if live.needs_order:  # a function is called last, for each pair
+        points = compare(live.scheme, points, _objects(live, state.keys.leaves()), progress)
+        state.refuse_edits_since(n_edits)
+    if count:
         live.check_range(points, weights)
     return Insert(points, weights, chosen, moment)
 
@@ -271,7 +272,7 @@ def begin(state: State, X: Any, keys: Any, sample_weight: Any) -> tuple[NDArray[
     count = len(edit.points)
     if count == 0:
         return NO_LEAVES, edit.points
-    state.live = _with_room(state.live, edit.points)
+    state.live = _with_room(state.live, edit.points, count)
     leaves = state.live.add_leaves(edit.points, edit.weights, state.keys.next_births(count), NO_LEAVES)
     state.keys.add(edit.keys, leaves)
     return leaves, edit.points
@@ -287,12 +288,9 @@ def order_and_positions(state: State, leaves: NDArray[np.int32]) -> tuple[NDArra
     return order, place[leaves >> 1]
 
 
-def _as_new_keys(state: State, keys: Any, count: int) -> list[Hashable] | None:
-    if keys is None:
-        return None
-    chosen = as_keys(keys)
-    state.keys.check_new(chosen, count)
-    return chosen
+def _objects(live: LiveTree, leaves: NDArray[np.int32]) -> Any:
+    """The objects of a tree that a function compares; none where there are no such."""
+    return live.points(leaves) if live.scheme.holds == OBJECTS and leaves.size else []
 
 
 def _insert(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
@@ -302,13 +300,17 @@ def _insert(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
     """
     keys, window = state.keys, state.window
     n_passing = 0 if window is None else window.n_passing(edit.weights.size)
-    points = without_first(edit.points, n_passing, len(keys))
-    weights = edit.weights[n_passing:]
-    undo = (state.live.copy(), keys.copy()) if weights.size >= max(len(keys), UNDOABLE) else None
-    live = _with_room(state.live, points)
+    points, weights = edit.points, edit.weights
+    births = keys.next_births(weights.size)
+    if n_passing:
+        points = without_first(points, n_passing, len(keys))
+        weights, births = weights[n_passing:], births[n_passing:]
+    undo = None
+    if weights.size >= UNDOABLE and weights.size >= len(keys):
+        undo = state.live.copy(), keys.copy()
+    live = _with_room(state.live, points, weights.size)
     keys.reserve(weights.size)
     others = keys.leaves() if live.needs_order else NO_LEAVES
-    births = keys.next_births(edit.weights.size)[n_passing:]
     leaves = _hang(state, live, live.add_leaves(points, weights, births, others), undo, held)
     state.live = live
     state.n_edits += 1
@@ -350,13 +352,13 @@ def _hang(
     return leaves
 
 
-def _with_room(live: LiveTree, points: Incoming) -> LiveTree:
+def _with_room(live: LiveTree, points: Incoming, count: int) -> LiveTree:
     """The tree, with room for new points; the first ones decide on the columns and the type."""
     if live.is_blank:
         live = new_tree(live.scheme, live.aim, points.n_columns, points.stored.dtype)
-        live.reserve(len(points))
+        live.reserve(count)
         live.warm_up()
-    live.reserve(len(points))
+    live.reserve(count)
     return live
 
 
@@ -452,12 +454,10 @@ def _adopt(state: State, scheme: Scheme, X: Any) -> None:
     if X is None and scheme.metric == old.scheme.metric and old.needs_order:
         points = receive_again(old, leaves)
     else:
-
-        def check(count: int) -> None:
-            if count != leaves.size:
-                raise DimensionError(f"X must have {leaves.size} points, one for each of keys(); it has {count}")
-
-        points = receive(scheme, old.points(leaves) if X is None else X, check=check)
+        points = receive(scheme, old.points(leaves) if X is None else X)
+        if len(points) != leaves.size:
+            raise DimensionError(f"X must have {leaves.size} points, one for each of keys(); it has {len(points)}")
+        points = compare(scheme, points, [])
         state.refuse_edits_since(n_edits)
     live = new_tree(scheme, old.aim, points.n_columns, points.stored.dtype)
     live.check_range(points, old.tree.size[leaves])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,17 @@ try:  # the functions behind those of `signal`, which look for an enum that a ha
 except ImportError:
     from signal import getsignal, signal
 
+
+_main_thread = threading.main_thread().ident
+
+
+def _note_main_thread() -> None:
+    global _main_thread
+    _main_thread = threading.get_ident()
+
+
+if hasattr(os, "register_at_fork"):  # the thread that forks is the main thread of the child
+    os.register_at_fork(after_in_child=_note_main_thread)
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -126,7 +138,7 @@ class Uninterrupted:
 
     def __enter__(self) -> Uninterrupted:
         # Only the main thread is ever interrupted. A handler that is None is not Python's, and cannot be put back.
-        if threading.current_thread() is threading.main_thread():
+        if threading.get_ident() == _main_thread:
             self._before = getsignal(SIGINT)
             is_held = isinstance(getattr(self._before, "__self__", None), Uninterrupted)
             if self._before is not None and not is_held:

@@ -27,7 +27,7 @@ from evertree.errors import (
     name_rows,
 )
 from evertree.input import frames
-from evertree.input.metrics import LARGEST, largest_value
+from evertree.input.metrics import LARGEST, LARGEST_VALUE
 
 #: What a tree can be refined to.
 GOALS = ("stable", "homogeneous")
@@ -44,7 +44,8 @@ def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDA
 
     Where a hierarchy has points already, they say which columns and which type are right.
     """
-    points = _as_matrix(X)
+    is_plain = type(X) is np.ndarray and X.ndim == 2 and X.shape[1] > 0 and X.dtype.char in "fd"
+    points = X if is_plain else _as_matrix(X)
     if len(points) == 0 and points.shape[1] == 0:  # an empty list
         points = points.reshape(0, n_columns or 0)
     if n_columns is not None and points.shape[1] != n_columns:
@@ -52,8 +53,8 @@ def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDA
     wanted = dtype or (points.dtype if points.dtype == np.float32 else np.dtype(np.float64))
     if points.size == 0:
         return points.astype(wanted)
-    largest = float(np.abs(points).max())
-    if not largest <= largest_value(wanted):  # NaN is not
+    largest = float(np.maximum.reduce(np.abs(points), axis=None))
+    if not largest <= LARGEST_VALUE[wanted]:  # NaN is not
         _refuse_values(points, wanted, frames.column_names(X) if frames.is_frame(X) else None)
     return np.ascontiguousarray(points, dtype=wanted)
 
@@ -113,7 +114,7 @@ def _refuse_values(points: NDArray[Any], dtype: np.dtype[Any], names: list[Any] 
         raise NotFiniteError(
             f"X must be finite; it has missing values, NaN or infinity in {where}: remove or fill these"
         )
-    limit = largest_value(dtype)
+    limit = LARGEST_VALUE[dtype]
     large = (np.abs(points) > limit).any(axis=1)
     reason = "their squares overflow" if limit == LARGEST else f"the hierarchy holds {dtype.name}"
     raise MagnitudeError(
@@ -133,7 +134,9 @@ def _ragged_row(X: Any) -> str | None:
 def as_weights(sample_weight: Any, count: int) -> NDArray[np.float64]:
     """`sample_weight` as an array of `count` positive numbers; ones where it is None."""
     if sample_weight is None:
-        return np.ones(count)
+        ones = np.empty(count)
+        ones.fill(1.0)
+        return ones
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -318,7 +321,7 @@ def _as_square(condensed: NDArray[Any]) -> NDArray[Any]:
 
 def _check_dissimilarities(matrix: NDArray[Any], own: NDArray[np.intp], dtype: np.dtype[Any]) -> None:
     """Refuse what is no dissimilarity; column ``own[a]`` is line a's own point. Works in parts, for mapped memory."""
-    largest = min(largest_value(dtype), largest_value(matrix.dtype))
+    largest = min(LARGEST_VALUE[dtype], LARGEST_VALUE[matrix.dtype])
     tolerance = 1e-5 if dtype == np.float32 else 1e-9
     for start in range(0, len(matrix), _LINES_AT_ONCE):
         part = np.asarray(matrix[start : start + _LINES_AT_ONCE])

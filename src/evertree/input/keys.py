@@ -123,6 +123,11 @@ class KeyTable:
         The first `n_passing` are for points that are gone as soon as they have come, and have no leaves.
         """
         count = n_passing + leaves.size
+        self.next_birth += count
+        if keys is None and self._leaf_of is None:
+            first, self.next_number = self.next_number, self.next_number + count
+            self._append(np.arange(first + n_passing, self.next_number), leaves)
+            return list(range(first, self.next_number))
         if keys is None:
             numbers = self._free_numbers(count)
             added: list[Hashable] = list(numbers)
@@ -131,13 +136,11 @@ class KeyTable:
             added = list(keys)
             self._use_dict()
             self.next_number = max(self.next_number, 1 + max(map(whole_part, added), default=-1))
-        if self._leaf_of is None or self._key_of is None:
-            self._append(np.arange(numbers.start + n_passing, numbers.stop), leaves)
-        else:
-            staying = added[n_passing:]
-            self._leaf_of.update(zip(staying, leaves.tolist(), strict=True))
-            self._key_of.update(zip(leaves.tolist(), staying, strict=True))
-        self.next_birth += count
+        assert self._leaf_of is not None
+        assert self._key_of is not None
+        staying = added[n_passing:]
+        self._leaf_of.update(zip(staying, leaves.tolist(), strict=True))
+        self._key_of.update(zip(leaves.tolist(), staying, strict=True))
         return added
 
     def discard(self, keys: Sequence[Hashable]) -> None:
@@ -195,7 +198,8 @@ class KeyTable:
     def _free_numbers(self, count: int) -> range:
         """The next numbers that equal no live key: 7.0, Decimal(7) and 7 + 0j equal 7."""
         numbers = range(self.next_number, self.next_number + count)
-        while self._leaf_of is not None:
+        assert self._leaf_of is not None
+        while True:
             taken = max((number for number in numbers if number in self._leaf_of), default=None)
             if taken is None:
                 break

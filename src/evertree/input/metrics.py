@@ -42,9 +42,8 @@ from evertree.errors import (
 LARGEST = 1e150
 
 
-def largest_value(dtype: np.dtype[Any]) -> float:
-    """The largest coordinate that data of this type may have."""
-    return min(LARGEST, float(np.finfo(dtype).max))
+#: The largest coordinate that data of a type may have.
+LARGEST_VALUE = {np.dtype(dtype): min(LARGEST, float(np.finfo(dtype).max)) for dtype in (np.float32, np.float64)}
 
 
 def _as_they_are(points: NDArray[Any]) -> NDArray[Any]:
@@ -242,7 +241,7 @@ def _times_root_of(matrix: NDArray[np.float64]) -> Callable[[NDArray[Any]], NDAr
 
 
 def _within_range(coordinates: NDArray[np.float64], dtype: np.dtype[Any], name: str) -> NDArray[Any]:
-    limit = largest_value(dtype)
+    limit = LARGEST_VALUE[dtype]
     if not np.all(np.abs(coordinates) <= limit):
         raise MagnitudeError(f"the points scaled by metric_params[{name!r}] exceed {limit:.3g}; scale the points down")
     return coordinates.astype(dtype)

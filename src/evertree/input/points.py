@@ -36,33 +36,26 @@ _PROGRESS_EVERY = 0.1
 _PAIRS_AT_ONCE = 1 << 20
 
 
-def receive(
-    scheme: Scheme,
-    X: Any,
-    live: LiveTree | None = None,
-    leaves: NDArray[np.int32] | None = None,
-    check: Callable[[int], object] | None = None,
-    progress: Progress | None = None,
-) -> Incoming:
-    """New points for a tree that uses `scheme` and has its points at `leaves`; for a new one by default.
+def receive(scheme: Scheme, X: Any, live: LiveTree | None = None, n_live: int = 0) -> Incoming:
+    """New points for a tree that uses `scheme` and has `n_live` points; for a new one by default.
 
-    `check` is called with their number before a function is called for each pair.
+    Objects are not compared yet: see `compare`.
     """
-    order = np.empty(0, np.int32) if leaves is None else leaves
+    if scheme.vectors is not None:
+        points = as_points(X, None if live is None else live.n_columns, None if live is None else live.dtype)
+        return Incoming(points, scheme.vectors.coordinates(points))
     if scheme.holds == DISSIMILARITIES:
-        matrix = as_dissimilarities(X, order.size, None if live is None else live.dtype)
-        if check is not None:
-            check(len(matrix))
-        return Incoming(dissimilarities=matrix)
-    points = _as_points_or_objects(scheme, X, live)
-    if check is not None:
-        check(len(points))
-    if scheme.holds == OBJECTS:
-        old = [] if live is None or order.size == 0 else live.points(order)
-        n_pairs = len(points) * len(old) + len(points) * (len(points) - 1) // 2
-        return Incoming(points, None, evaluated(scheme.metric, points, old, progress), n_pairs)
-    assert scheme.vectors is not None
-    return Incoming(points, coordinates=scheme.vectors.coordinates(points))
+        return Incoming(dissimilarities=as_dissimilarities(X, n_live, None if live is None else live.dtype))
+    return Incoming(_as_objects(scheme, X, live))
+
+
+def compare(scheme: Scheme, new: Incoming, old: Any, progress: Progress | None = None) -> Incoming:
+    """Objects with their dissimilarities to old ones and among each other; other points as they are."""
+    if scheme.holds != OBJECTS:
+        return new
+    n_new, n_old = len(new.points), len(old)
+    n_pairs = n_new * n_old + n_new * (n_new - 1) // 2
+    return Incoming(new.points, None, evaluated(scheme.metric, new.points, old, progress), n_pairs)
 
 
 def receive_alone(scheme: Scheme, X: Any, live: LiveTree, leaves: NDArray[np.int32]) -> Incoming:
@@ -71,9 +64,9 @@ def receive_alone(scheme: Scheme, X: Any, live: LiveTree, leaves: NDArray[np.int
     Stored dissimilarities among them are zero, and mean nothing.
     """
     if scheme.holds == VECTORS:
-        return receive(scheme, X, live, leaves)
+        return receive(scheme, X, live)
     if scheme.holds == OBJECTS:
-        points = _as_points_or_objects(scheme, X, live)
+        points = _as_objects(scheme, X, live)
         old = live.points(leaves)
         known = [evaluated(scheme.metric, points[k : k + 1], old, None)[:, : leaves.size] for k in range(len(points))]
         matrix = np.concatenate([np.empty((0, leaves.size)), *known])
@@ -101,12 +94,12 @@ def receive_changed(
     """
     if scheme.holds == DISSIMILARITIES:
         return Incoming(dissimilarities=as_dissimilarities(X, leaves.size, live.dtype, changed))
-    points = _as_points_or_objects(scheme, X, live)
+    incoming = receive(scheme, X, live)
+    points = incoming.points
     if len(points) != changed.size:
         raise DimensionError(f"X must have a row for each key, {changed.size} in all; it has {len(points)}")
     if scheme.holds != OBJECTS:
-        assert scheme.vectors is not None
-        return Incoming(points, coordinates=scheme.vectors.coordinates(points))
+        return incoming
     rest = np.setdiff1d(np.arange(leaves.size), changed)
     fresh = evaluated(scheme.metric, points, live.points(leaves[rest]), progress)
     matrix = np.empty((changed.size, leaves.size))
@@ -139,10 +132,8 @@ def without_first(incoming: Incoming, count: int, n_live: int) -> Incoming:
     )
 
 
-def _as_points_or_objects(scheme: Scheme, X: Any, live: LiveTree | None) -> Any:
-    """Vectors as an array, objects as a list."""
-    if scheme.holds != OBJECTS:
-        return as_points(X, None if live is None else live.n_columns, None if live is None else live.dtype)
+def _as_objects(scheme: Scheme, X: Any, live: LiveTree | None) -> Any:
+    """Points for a function: objects as a list, vectors as an array."""
     holds_vectors = live is not None and live.n_columns is not None
     array = np.asarray(X) if hasattr(X, "__array__") else None
     is_numeric = array is not None and array.dtype.kind in "fiub"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.errors import DataError, DimensionError, DuplicateKeyError, InvalidKeyError, listed
-from evertree.input.metrics import largest_value
+from evertree.input.metrics import LARGEST_VALUE
 from evertree.sql.follow_options import FollowOptions
 from evertree.sql.vector_column import as_vectors, non_vectors
 
@@ -128,7 +128,7 @@ class RowDecoder:
 
     def _usable(self, points: NDArray[Any]) -> NDArray[np.bool_]:
         """Which points can be compared by the metric."""
-        usable = (np.abs(points) <= largest_value(self._dtype)).all(axis=1)  # NaN is not
+        usable = (np.abs(points) <= LARGEST_VALUE[self._dtype]).all(axis=1)  # NaN is not
         metric = self._options.scheme.vectors
         if metric is None or not usable.any():
             return usable

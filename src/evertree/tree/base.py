@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ class Aim:
     search_width: int | None
     n_threads: int | None = None
 
-    @property
+    @cached_property
     def is_stable(self) -> bool:
         """Whether the goal is a stable tree."""
         return self.goal == "stable"
@@ -109,7 +110,7 @@ class Incoming:
         return self.points.shape[1] if isinstance(self.points, np.ndarray) else None
 
     def __len__(self) -> int:
-        return len(self.stored)
+        return len(self.stored if self.points is None else self.points)
 
 
 class LiveTree(ABC):
@@ -123,6 +124,21 @@ class LiveTree(ABC):
     tree: Any  # MeanTree or PairTree
     work: Worklist
     search: Search  # with room for points only where the goal is, or has been, a stable tree
+
+    #: The type of the coordinates, or of the dissimilarities.
+    dtype: np.dtype[Any]
+
+    #: How many columns the points have; None where they are no vectors, or there has never been one.
+    n_columns: int | None
+
+    #: Whether it has never had a point, so that the first may decide on columns and type.
+    is_blank: bool
+
+    #: Whether new points come with something for each live one, whose order then matters.
+    needs_order = False
+
+    #: What kernels know of the linkage.
+    tag: Tag
 
     #: Whether several threads refine it: it may be read and copied then, but not be edited.
     has_threads = False
@@ -141,28 +157,8 @@ class LiveTree(ABC):
 
     @property
     @abstractmethod
-    def is_blank(self) -> bool:
-        """Whether it has never had a point, so that the first may decide on columns and type."""
-
-    @property
-    @abstractmethod
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the coordinates, or of the dissimilarities."""
-
-    @property
-    @abstractmethod
-    def n_columns(self) -> int | None:
-        """How many columns the points have; None where they are no vectors, or there has never been one."""
-
-    @property
-    @abstractmethod
     def n_bytes(self) -> int:
         """Memory of the columns, as far as they are in use."""
-
-    @property
-    def needs_order(self) -> bool:
-        """Whether new points come with something for each live one, whose order then matters."""
-        return False
 
     @property
     def n_evaluated(self) -> int:
@@ -265,11 +261,6 @@ class LiveTree(ABC):
         return self.tree.parent.size // 2
 
     @property
-    def tag(self) -> Tag:
-        """What kernels know of the linkage."""
-        return self.scheme.tag(self.dtype)
-
-    @property
     def _average(self) -> Tag:
         """What kernels know of average linkage, for this tree."""
         return LINKAGES["average"].tag(self.tag.tolerance)
@@ -341,8 +332,8 @@ class LiveTree(ABC):
 
     def reserve(self, n_more: int) -> None:
         """Make room for `n_more` points. O(1) amortised. If memory does not suffice, nothing has changed."""
-        needed = self.n_points + n_more
-        if needed <= self.capacity:
+        needed = int(self.tree.state["n_points"][0]) + n_more
+        if 2 * needed <= self.tree.parent.size:
             return
         if needed > MOST_POINTS:
             raise DimensionError(f"a hierarchy holds at most {MOST_POINTS:,} points; this would make {needed:,}")
@@ -403,12 +394,14 @@ class LiveTree(ABC):
             kernels.shared.neighbours.forget_leaves(self.search, leaves, steps)
 
     def _note_weights(self, weights: NDArray[np.float64]) -> None:
-        self._lightest = min(self._lightest, float(weights.min(initial=np.inf)))
+        self._lightest = min(self._lightest, float(np.minimum.reduce(weights, initial=np.inf)))
 
     def begin_edit(self) -> None:
-        """The points change: from now on the tree is what its goal promises, and the guard counts anew."""
-        self.move_towards(self.aim.goal)
-        self.work.state["grafts_before"][0] = self.work.state["grafts"][0]
+        """The points change: from now on the tree is what its goal promises, and the guard starts counting."""
+        state = self.work.state
+        if state["goal"][0] != (STABLE if self.aim.is_stable else HOMOGENEOUS):
+            self.move_towards(self.aim.goal)
+        state["grafts_before"] = state["grafts"]
 
     def reorder(self, share: float = REORDER_SHARE) -> NDArray[np.int32] | None:  # noqa: ARG002  nothing is due here
         """Number the nodes anew where that pays; return the new number of each, None if all stay as they are.

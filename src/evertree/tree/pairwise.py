@@ -70,7 +70,10 @@ class PairLiveTree(LiveTree):
         self.scheme, self.aim = scheme, aim
         #: The points as they were given, by row, where they are not in ``pairs.x``; None where there are none.
         self.kept: NDArray[Any] | None = None
-        self._shape = n_columns, dtype
+        self.n_columns, self.dtype, self.is_blank = n_columns, dtype, True
+        self.tag = scheme.tag(dtype)
+        #: Whether dissimilarities are looked up, not computed: then new points come with those to the live ones.
+        self.stores_dissimilarities = self.needs_order = scheme.holds != VECTORS
         self._pivots_chosen_at = 0
         self._n_called = 0
         self._sharing: Sharing | None = None
@@ -96,31 +99,6 @@ class PairLiveTree(LiveTree):
         live._lay_out(live.tree.parent.size // 2)
         live._choose_pivots()
         return live
-
-    @property
-    def stores_dissimilarities(self) -> bool:
-        """Whether dissimilarities are looked up, not computed."""
-        return self.scheme.holds != VECTORS
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether it has never had a point, so that the first may decide on columns and type."""
-        return self.tree.pairs.row is None
-
-    @property
-    def needs_order(self) -> bool:
-        """Whether new points come with their dissimilarities to the live ones, whose order then matters."""
-        return self.stores_dissimilarities
-
-    @property
-    def n_columns(self) -> int | None:
-        """How many columns the points have; None where they are no vectors."""
-        return self._shape[0]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the coordinates, or of the dissimilarities."""
-        return self._shape[1]
 
     @property
     def n_evaluated(self) -> int:
@@ -394,7 +372,7 @@ class PairLiveTree(LiveTree):
         return x[:, : rows * (rows - 1) // 2] if self.stores_dissimilarities else x[:rows]
 
     def _new_x(self, rows: int) -> NDArray[Any]:
-        n_columns, dtype = self._shape
+        n_columns, dtype = self.n_columns, self.dtype
         if self.stores_dissimilarities:
             return np.empty((1, max(rows * (rows - 1) // 2, 1)), dtype)
         return np.empty((rows, n_columns or 0), dtype)
@@ -446,7 +424,7 @@ class PairLiveTree(LiveTree):
         has_points = rows > 0
         columns, work = new_node_columns(2 * rows, PAIR_NODE)
         rows = columns["parent"].size // 2
-        n_columns, dtype = self._shape
+        n_columns, dtype = self.n_columns, self.dtype
         x = self._new_x(rows)
         old = self.tree.pairs if hasattr(self, "tree") else None
         pairs = self._new_pairs(rows, x, old, has_points)
@@ -465,7 +443,7 @@ class PairLiveTree(LiveTree):
             if kept is not None and self.kept is not None:
                 kept[: used // 2] = self.kept[: used // 2]
         self._begin(tree, work)
-        self.kept = kept
+        self.kept, self.is_blank = kept, not has_points
 
     @property
     def _changes_points(self) -> bool:

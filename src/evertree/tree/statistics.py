@@ -49,7 +49,8 @@ class MeanLiveTree(LiveTree):
         self.kept: NDArray[Any] | None = None
         #: The largest coordinate of the points, or an earlier one; None as long as it does not matter.
         self._largest: float | None = None
-        self._shape = n_columns, dtype
+        self.n_columns, self.dtype, self.is_blank = n_columns or None, dtype, n_columns == 0
+        self.tag = scheme.tag(dtype)
         self._lay_out(0)
 
     @classmethod
@@ -66,21 +67,6 @@ class MeanLiveTree(LiveTree):
     def _metric(self) -> Metric:
         assert self.scheme.vectors is not None
         return self.scheme.vectors
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether it has never had a point, so that the first may decide on columns and type."""
-        return self.tree.mean.shape[1] == 0
-
-    @property
-    def n_columns(self) -> int | None:
-        """How many columns the points have; None before the first."""
-        return int(self.tree.mean.shape[1]) or None
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the coordinates."""
-        return self._shape[1]
 
     @property
     def n_bytes(self) -> int:
@@ -136,13 +122,30 @@ class MeanLiveTree(LiveTree):
 
     def check_range(self, incoming: Incoming, weights: NDArray[np.float64]) -> None:
         """Refuse points with which a linkage value could overflow."""
-        coordinates = incoming.stored
-        total = float(weights.sum()) + (0.0 if self.root == NULL else float(self.tree.size[self.root]))
+        coordinates, root = incoming.coordinates, self.tree.state["root"][0]
+        assert coordinates is not None
+        total = float(np.add.reduce(weights)) + (0.0 if root == NULL else float(self.tree.size[root]))
         if total * coordinates.shape[1] <= SAFE_WEIGHT:
             return
         if self._largest is None:
             self._largest = _largest_of(self.tree.mean[self.leaves()])
         self._largest = checked_largest(total, max(self._largest, _largest_of(coordinates)), coordinates.shape[1])
+
+    def add_leaves(
+        self,
+        incoming: Incoming,
+        weights: NDArray[np.float64],
+        births: NDArray[np.int64],
+        others: NDArray[np.int32],  # noqa: ARG002  there is nothing between points
+    ) -> NDArray[np.int32]:
+        """New leaves for points, for which there is room. They hang nowhere yet."""
+        leaves = np.empty(weights.size, np.int32)
+        self._note_weights(weights)
+        rows = plain(incoming.coordinates), plain(weights), births
+        kernels.statistics.fill.add_leaves(self.tree, self.work, self.search, leaves, *rows)
+        if self.kept is not None:
+            self.kept[leaves >> 1] = incoming.points
+        return leaves
 
     def fill(
         self,
@@ -154,7 +157,7 @@ class MeanLiveTree(LiveTree):
     ) -> None:
         """Write the rows of `leaves`."""
         self._note_weights(weights)
-        rows = plain(incoming.stored), plain(weights), births
+        rows = plain(incoming.coordinates), plain(weights), births
         kernels.statistics.fill.fill_leaves(self.tree, self.work, self.search, leaves, *rows)
         if self.kept is not None:
             self.kept[leaves >> 1] = incoming.points
@@ -223,9 +226,11 @@ class MeanLiveTree(LiveTree):
         are a given share of the points. The new number of each node is returned, None if all stay as they are. Nodes
         that hang nowhere keep theirs.
         """
+        if self.tree.state["n_points"][0] < FEWEST_TO_REORDER:
+            return None
         state = self.work.state
         n_edits = int(state["inserted"][0] + state["grafts"][0])
-        if self.n_points < FEWEST_TO_REORDER or n_edits - state["ordered_at"][0] < share * self.n_points:
+        if n_edits - state["ordered_at"][0] < share * self.n_points:
             return None
         n_edits -= self._n_waiting
         if n_edits - state["ordered_at"][0] < share * self.n_points:
@@ -275,7 +280,7 @@ class MeanLiveTree(LiveTree):
 
     def _lay_out(self, rows: int) -> None:
         columns, work = new_node_columns(2 * rows, MEAN_NODE)
-        n_columns, dtype = self._shape
+        n_columns, dtype = self.n_columns or 0, self.dtype
         tree = MeanTree(**columns, mean=np.zeros((columns["parent"].size, n_columns), dtype))
         kept = None
         if self._metric.changes_points:
@@ -317,7 +322,7 @@ def checked_largest(total_weight: float, largest: float, n_columns: int) -> floa
     return largest
 
 
-def plain(array: NDArray[Any]) -> NDArray[Any]:
+def plain(array: Any) -> NDArray[Any]:
     """An array of the one layout that kernels are compiled for: not one to be read only, nor every other of another."""
     return array if array.flags.carray else array.copy()
 

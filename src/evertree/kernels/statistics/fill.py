@@ -5,6 +5,7 @@ from __future__ import annotations
 from evertree.kernels.columns import TO_FIND
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.neighbours import forget_leaves
+from evertree.kernels.shared.topology import new_leaf
 
 
 @kernel
@@ -22,3 +23,11 @@ def fill_leaves(tree, work, search, leaves, x, weights, births):
     work.state["inserted"][0] += leaves.size
     if search.fresh.size > 0:
         forget_leaves(search, leaves, TO_FIND)
+
+
+@kernel
+def add_leaves(tree, work, search, leaves, x, weights, births):
+    """Fill `leaves` with leaves that are not in use, and write their rows as `fill_leaves` does."""
+    for i in range(leaves.size):
+        leaves[i] = new_leaf(tree)
+    fill_leaves(tree, work, search, leaves, x, weights, births)
