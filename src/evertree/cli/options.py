@@ -5,30 +5,16 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from evertree.input.metrics import METRICS
 from evertree.linkages import LINKAGES
 
-#: The linkages.
 LinkageName = StrEnum("LinkageName", [(name.upper(), name) for name in LINKAGES])  # type: ignore[misc]
-
-
-class GoalName(StrEnum):
-    """What a tree can be refined to."""
-
-    STABLE = "stable"
-    HOMOGENEOUS = "homogeneous"
-
-
-class MeasureName(StrEnum):
-    """How far a point stands apart."""
-
-    JUMP = "jump"
-    DISPLACEMENT = "displacement"
-
+GoalName = Literal["stable", "homogeneous"]
+MeasureName = Literal["jump", "displacement"]
 
 _CLUSTERING = "How points are compared"
 _CUTS = "Cuts"
@@ -41,24 +27,17 @@ def _metrics(incomplete: str) -> list[str]:
     return [name for name in [*METRICS, "precomputed"] if name.startswith(incomplete)]
 
 
-def _as_params(text: str | None) -> str | None:
-    """Refuse what is no JSON object."""
+def _json_object(text: str) -> dict[str, Any]:
     try:
-        is_object = text is None or isinstance(json.loads(text), dict)
+        found = json.loads(text)
     except ValueError:
-        is_object = False
-    if not is_object:
+        found = None
+    if not isinstance(found, dict):
         raise typer.BadParameter("""must be a JSON object, such as '{"p": 3}'""")
-    return text
+    return found
 
 
-def params_of(text: str | None) -> dict[str, Any] | None:
-    """The parameters of a metric, of a text that has been checked."""
-    params: dict[str, Any] | None = None if text is None else json.loads(text)
-    return params
-
-
-# What is read.
+# The file that is read.
 File = Annotated[
     Path,
     typer.Argument(
@@ -81,7 +60,7 @@ Columns = Annotated[
         metavar="A,B,C",
         rich_help_panel=_READING,
         help="The columns to compare, by name, or by number from 1 where they have none. "
-        "By default all that have numbers, but for the key.",
+        "By default all that have numbers, except the key.",
     ),
 ]
 Delimiter = Annotated[
@@ -89,7 +68,7 @@ Delimiter = Annotated[
     typer.Option(
         metavar="CHARACTER",
         rich_help_panel=_READING,
-        help="What is between the columns of a text file. By default a comma; a tab in .tsv files.",
+        help="What separates the columns of a text file. By default a comma; in .tsv files a tab.",
     ),
 ]
 Header = Annotated[
@@ -125,10 +104,10 @@ Metric = Annotated[
     ),
 ]
 MetricParams = Annotated[
-    str | None,
+    dict[str, Any] | None,
     typer.Option(
         metavar="JSON",
-        callback=_as_params,
+        parser=_json_object,
         rich_help_panel=_CLUSTERING,
         help="""Parameters of the metric, such as '{"p": 3}' for minkowski.""",
     ),
@@ -138,7 +117,7 @@ Goal = Annotated[
     typer.Option(
         metavar="NAME",
         rich_help_panel=_CLUSTERING,
-        help="What refinement aims at: stable (the default), as batch clustering is, or homogeneous, as in the paper.",
+        help="What refinement aims at: stable (the default), as in batch clustering, or homogeneous, as in the paper.",
     ),
 ]
 SearchWidth = Annotated[
@@ -157,7 +136,7 @@ Jobs = Annotated[
         "--jobs",
         metavar="N",
         rich_help_panel=_CLUSTERING,
-        help="How many threads build a large tree: -1 for all processors. The tree is the same for every number.",
+        help="How many threads build a large tree: -1 for all processors. The tree does not depend on it.",
     ),
 ]
 
@@ -166,7 +145,7 @@ Batch = Annotated[
     typer.Option(
         "--batch",
         rich_help_panel=_CLUSTERING,
-        help="Start from the tree of a batch library: exact, in quadratic time, and memory but for ward.",
+        help="Start from the tree of a batch library: exact, in quadratic time and, except for ward, memory.",
     ),
 ]
 
@@ -177,7 +156,7 @@ KeepLast = Annotated[
         metavar="N",
         min=0,
         rich_help_panel=_WINDOW,
-        help="From now on only the N points that were inserted last; 0 lifts the limit.",
+        help="From now on keep only the N points inserted last; 0 lifts the limit.",
     ),
 ]
 MaxAge = Annotated[
@@ -186,7 +165,7 @@ MaxAge = Annotated[
         metavar="AGE",
         min=0,
         rich_help_panel=_WINDOW,
-        help="From now on no points that came longer ago than that: seconds, or the unit of --time; 0 lifts the limit.",
+        help="From now on drop points older than this: in seconds, or in the unit of --time; 0 lifts the limit.",
     ),
 ]
 Time = Annotated[
@@ -195,7 +174,7 @@ Time = Annotated[
         "--time",
         metavar="NUMBER",
         rich_help_panel=_WINDOW,
-        help="When the points came, for --max-age by the clock of the data. By default now.",
+        help="When the points came, if --max-age goes by the clock of the data. By default now.",
     ),
 ]
 
@@ -203,7 +182,7 @@ Time = Annotated[
 NClusters = Annotated[
     list[int] | None,
     typer.Option(
-        "--n-clusters", "-k", metavar="N", min=1, rich_help_panel=_CUTS, help="Cut into so many clusters. Repeatable."
+        "--n-clusters", "-k", metavar="N", min=1, rich_help_panel=_CUTS, help="Cut into N clusters. Repeatable."
     ),
 ]
 Heights = Annotated[
@@ -216,7 +195,7 @@ MinClusterSize = Annotated[
         metavar="N",
         min=1,
         rich_help_panel=_CUTS,
-        help="The fewest points of a cluster; those in smaller pieces get the label -1. Alone, it is a cut by itself.",
+        help="The fewest points of a cluster; points in smaller pieces get the label -1. Alone, it is a cut by itself.",
     ),
 ]
 Labels = Annotated[
@@ -245,7 +224,7 @@ LinkageMatrix = Annotated[
 ]
 Html = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="A page to look through the tree with, .html."),
+    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="A page to explore the tree, .html."),
 ]
 Plot = Annotated[
     Path | None,
@@ -262,14 +241,14 @@ Store = Annotated[
     ),
 ]
 
-# Trees and what is done to them.
+# Trees, and the rest.
 Tree = Annotated[Path, typer.Argument(metavar="TREE", show_default=False, help="The file of a durable tree.")]
 AnyTree = Annotated[
     Path,
     typer.Argument(
         metavar="TREE",
         show_default=False,
-        help="The file of a durable tree, also while others write to it, or one that --save wrote.",
+        help="The file of a durable tree, also while others write to it, or one written by --save.",
     ),
 ]
 Seconds = Annotated[

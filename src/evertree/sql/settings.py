@@ -112,7 +112,8 @@ class Settings:
             name = different[0]
             raise ParameterError(
                 f"{name} must be {theirs.get(name)!r}, as when the tables with the prefix {self.prefix!r} were "
-                f"written; it is {ours[name]!r}. Choose another prefix, or pass reset=True, which drops these tables"
+                f"written; it is {ours[name]!r}",
+                remedy="give another prefix=, or reset=True, which drops these tables",
             )
 
 

@@ -111,7 +111,8 @@ class Tables:
         if len(there) < len(tables):
             raise ParameterError(
                 f"prefix must be that of a follower's three tables, or of none; {self._settings.prefix!r} has only "
-                f"{listed(there)}: choose another prefix, or pass reset=True, which drops what is there"
+                f"{listed(there)}",
+                remedy="give another prefix=, or reset=True, which drops what is there",
             )
         self._check_stored(connection)
         before = connection.scalar(sa.select(self.state.c.follower))
@@ -136,7 +137,8 @@ class Tables:
         if kind != self._types[name]:
             raise ParameterError(
                 f"key must be of the type that it had when {self.assignment.name!r} was made, {kind}; {name!r} is "
-                f"{self._types[name]} now: change it there too, and in the events, or pass reset=True, which drops them"
+                f"{self._types[name]} now",
+                remedy="change it there too, and in the events, or give reset=True, which drops them",
             )
 
     def read_state(self, connection: sa.Connection, token: str) -> State:
