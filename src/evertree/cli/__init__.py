@@ -8,19 +8,7 @@ import typer
 
 import evertree
 from evertree.cli import paper, try_out
-from evertree.cli.commands import (
-    anomalies,
-    cluster,
-    cut,
-    export,
-    follow,
-    info,
-    insert,
-    plot,
-    refine,
-    remove,
-    verify,
-)
+from evertree.cli.commands import anomalies, cluster, cut, export, follow, info, insert, plot, refine, remove, verify
 from evertree.cli.examples import epilog, help_text
 from evertree.cli.exits import EXIT_CODES, Commands
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,11 +17,12 @@ LinkageName = StrEnum("LinkageName", [(name.upper(), name) for name in LINKAGES]
 GoalName = Literal["stable", "homogeneous"]
 MeasureName = Literal["jump", "displacement"]
 
-_CLUSTERING = "How points are compared"
-_CUTS = "Cuts"
-_WINDOW = "Which points stay"
-_READING = "How the file is read"
-_EXPORTS = "Exports"
+# Options in the panels of a command's help.
+_reading = partial(typer.Option, rich_help_panel="How the file is read")
+_clustering = partial(typer.Option, rich_help_panel="How points are compared")
+_window = partial(typer.Option, rich_help_panel="Which points stay")
+_cuts = partial(typer.Option, rich_help_panel="Cuts")
+_exports = partial(typer.Option, rich_help_panel="Exports", metavar="FILE")
 
 
 def _metrics(incomplete: str) -> list[str]:
@@ -37,7 +39,7 @@ def _json_object(text: str) -> dict[str, Any]:
     return found
 
 
-# The file that is read.
+# How the file is read.
 File = Annotated[
     Path,
     typer.Argument(
@@ -48,198 +50,136 @@ File = Annotated[
 ]
 Key = Annotated[
     str | None,
-    typer.Option(
+    _reading(
         metavar="COLUMN",
-        rich_help_panel=_READING,
         help="The column with the keys of the points (in an .npz file: the array). By default they are numbered.",
     ),
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(
+    _reading(
         metavar="A,B,C",
-        rich_help_panel=_READING,
         help="The columns to compare, by name, or by number from 1 where they have none. "
         "By default all that have numbers, except the key.",
     ),
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(
-        metavar="CHARACTER",
-        rich_help_panel=_READING,
-        help="What separates the columns of a text file. By default a comma; in .tsv files a tab.",
+    _reading(
+        metavar="CHARACTER", help="What separates the columns of a text file. By default a comma; in .tsv files a tab."
     ),
 ]
 Header = Annotated[
-    bool,
-    typer.Option(
-        "--header/--no-header",
-        rich_help_panel=_READING,
-        help="Whether the first line of a text file has the names of the columns.",
-    ),
+    bool, _reading("--header/--no-header", help="Whether the first line of a text file has the names of the columns.")
 ]
 Array = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        rich_help_panel=_READING,
-        help="Which array of an .npz file has the points. By default X, or the only matrix.",
-    ),
+    _reading(metavar="NAME", help="Which array of an .npz file has the points. By default X, or the only matrix."),
 ]
 
 # How points are compared.
 Linkage = Annotated[
-    LinkageName | None,
-    typer.Option(metavar="NAME", rich_help_panel=_CLUSTERING, help=f"One of {', '.join(LINKAGES)}; ward by default."),
+    LinkageName | None, _clustering(metavar="NAME", help=f"One of {', '.join(LINKAGES)}; ward by default.")
 ]
 Metric = Annotated[
     str | None,
-    typer.Option(
+    _clustering(
         metavar="NAME",
         autocompletion=_metrics,
-        rich_help_panel=_CLUSTERING,
         help="A SciPy metric, euclidean by default; seuclidean to put all columns on one scale, cosine for embeddings; "
         "or precomputed, where the file is a square matrix.",
     ),
 ]
 MetricParams = Annotated[
     dict[str, Any] | None,
-    typer.Option(
-        metavar="JSON",
-        parser=_json_object,
-        rich_help_panel=_CLUSTERING,
-        help="""Parameters of the metric, such as '{"p": 3}' for minkowski.""",
+    _clustering(
+        metavar="JSON", parser=_json_object, help="""Parameters of the metric, such as '{"p": 3}' for minkowski."""
     ),
 ]
 Goal = Annotated[
     GoalName | None,
-    typer.Option(
+    _clustering(
         metavar="NAME",
-        rich_help_panel=_CLUSTERING,
         help="What refinement aims at: stable (the default), as in batch clustering, or homogeneous, as in the paper.",
     ),
 ]
 SearchWidth = Annotated[
     int | None,
-    typer.Option(
+    _clustering(
         metavar="N",
         min=0,
-        rich_help_panel=_CLUSTERING,
         help="How widely to search for where points belong: 4 by default; 0 searches everywhere, for the exact tree.",
     ),
 ]
 
 Jobs = Annotated[
     int | None,
-    typer.Option(
+    _clustering(
         "--jobs",
         metavar="N",
-        rich_help_panel=_CLUSTERING,
         help="How many threads build a large tree: -1 for all processors. The tree does not depend on it.",
     ),
 ]
 
 Batch = Annotated[
     bool,
-    typer.Option(
-        "--batch",
-        rich_help_panel=_CLUSTERING,
-        help="Start from the tree of a batch library: exact, in quadratic time and, except for ward, memory.",
+    _clustering(
+        "--batch", help="Start from the tree of a batch library: exact, in quadratic time and, except for ward, memory."
     ),
 ]
 
 # Which points stay.
 KeepLast = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=0,
-        rich_help_panel=_WINDOW,
-        help="From now on keep only the N points inserted last; 0 lifts the limit.",
-    ),
+    int | None, _window(metavar="N", min=0, help="From now on keep only the N points inserted last; 0 lifts the limit.")
 ]
 MaxAge = Annotated[
     float | None,
-    typer.Option(
+    _window(
         metavar="AGE",
         min=0,
-        rich_help_panel=_WINDOW,
         help="From now on drop points older than this: in seconds, or in the unit of --time; 0 lifts the limit.",
     ),
 ]
 Time = Annotated[
     float | None,
-    typer.Option(
+    _window(
         "--time",
         metavar="NUMBER",
-        rich_help_panel=_WINDOW,
         help="When the points came, if --max-age goes by the clock of the data. By default now.",
     ),
 ]
 
 # Cuts.
 NClusters = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--n-clusters", "-k", metavar="N", min=1, rich_help_panel=_CUTS, help="Cut into N clusters. Repeatable."
-    ),
+    list[int] | None, _cuts("--n-clusters", "-k", metavar="N", min=1, help="Cut into N clusters. Repeatable.")
 ]
-Heights = Annotated[
-    list[float] | None,
-    typer.Option("--height", metavar="HEIGHT", min=0, rich_help_panel=_CUTS, help="Cut at a height. Repeatable."),
-]
+Heights = Annotated[list[float] | None, _cuts("--height", metavar="HEIGHT", min=0, help="Cut at a height. Repeatable.")]
 MinClusterSize = Annotated[
     int | None,
-    typer.Option(
+    _cuts(
         metavar="N",
         min=1,
-        rich_help_panel=_CUTS,
         help="The fewest points of a cluster; points in smaller pieces get the label -1. Alone, it is a cut by itself.",
     ),
 ]
 Labels = Annotated[
     Path | None,
-    typer.Option(
+    _cuts(
         "--output",
         "-o",
         metavar="FILE",
-        rich_help_panel=_CUTS,
         help="Where the clusters go, a line for each point: .csv, .parquet, or - for standard output, the default.",
     ),
 ]
 
 # Exports.
-Newick = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="The tree as Newick text; - for standard output."),
-]
-TreeJson = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="The tree as nested JSON; - for standard output."),
-]
-LinkageMatrix = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="SciPy's linkage matrix, .npy or .csv."),
-]
-Html = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="A page to explore the tree, .html."),
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="A picture of the tree: .png, .svg or .pdf."),
-]
-Save = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="The tree as a file that evertree.load reads."),
-]
-Store = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", rich_help_panel=_EXPORTS, help="A new durable tree, for insert, remove, refine and follow."
-    ),
-]
+Newick = Annotated[Path | None, _exports(help="The tree as Newick text; - for standard output.")]
+TreeJson = Annotated[Path | None, _exports(help="The tree as nested JSON; - for standard output.")]
+LinkageMatrix = Annotated[Path | None, _exports(help="SciPy's linkage matrix, .npy or .csv.")]
+Html = Annotated[Path | None, _exports(help="A page to explore the tree, .html.")]
+Plot = Annotated[Path | None, _exports(help="A picture of the tree: .png, .svg or .pdf.")]
+Save = Annotated[Path | None, _exports(help="The tree as a file that evertree.load reads.")]
+Store = Annotated[Path | None, _exports(help="A new durable tree, for insert, remove, refine and follow.")]
 
 # Trees, and the rest.
 Tree = Annotated[Path, typer.Argument(metavar="TREE", show_default=False, help="The file of a durable tree.")]

@@ -15,14 +15,7 @@ from evertree.cli.exits import INTERRUPTED, print_error
 from evertree.cli.input_files import InputFile, PointTable, read_points
 from evertree.cli.option_groups import DEFAULT_CUT, ClusteringOptions, CutOptions, cut_lines, describe_cuts
 from evertree.cli.output import DASH, Output, report_json, report_text
-from evertree.cli.output_files import (
-    TABLES,
-    TreeExports,
-    check_output_files,
-    file_lines,
-    write_table,
-    written_files,
-)
+from evertree.cli.output_files import TABLES, TreeExports, check_output_files, file_lines, write_table, written_files
 from evertree.cli.progress_bar import progress_bar, refine_with_bar
 from evertree.errors import ParameterError
 from evertree.hierarchy import Hierarchy
