@@ -36,7 +36,18 @@ class EvertreeError(Exception):
 
     @property
     def problem(self) -> str:
-        """The text without the remedy."""
+        """The text without the remedy.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0]], keys=["a"])
+        >>> try:
+        ...     h.insert([[1.0]], keys=["a"])
+        ... except et.EvertreeError as error:
+        ...     error.problem, error.remedy
+        ("keys must be new; taken already: 'a'", 'use update() to change live points')
+        """
         # KeyError would show the repr of the text, with quotes and escapes.
         return str(self.args[0]) if len(self.args) == 1 else super().__str__()
 
