@@ -59,8 +59,8 @@ class WriterLock:
                 holder = os.read(fd, 20).decode(errors="replace").strip() or "unknown"
                 os.close(fd)
                 raise LockedError(
-                    f"{path} is open for writing already, by process {holder}: close it there, or use "
-                    "open(path, read_only=True)"
+                    f"{path} is open for writing already, by process {holder}",
+                    remedy="close it there, or use open(path, read_only=True)",
                 ) from None
             if self._is_in_place(fd):
                 with contextlib.suppress(OSError):  # a full disk: nobody learns who has the lock
