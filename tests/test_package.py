@@ -125,10 +125,10 @@ def test_whoever_waits_for_the_compiler_is_told_once(place, kind, words, caplog,
 
 def test_whoever_asked_for_the_compiler_is_told_nothing(caplog):
     pytest.importorskip("typer", reason="the command line needs it")
-    from evertree.cli import compiling
+    from evertree.cli import precompile
 
     logger = logging.getLogger("evertree")
-    with compiling._silence():
+    with precompile._no_log():
         logger.warning("unheard")
     logger.warning("heard")
     assert caplog.messages == ["heard"]
@@ -243,11 +243,11 @@ def test_demo_on_a_few_digits(tmp_path, monkeypatch):
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") == "0", reason="it takes minutes; see test_warmup")
 def test_to_warm_up_uses_everything_once():
     pytest.importorskip("typer", reason="the command line needs typer")
-    from evertree.cli import compiling
+    from evertree.cli import precompile
 
-    for job in compiling.jobs(["average"], ["float32"]):
-        assert compiling.compile_for(job) == 0
-    assert compiling.where(None) == "the compiler is switched off by NUMBA_DISABLE_JIT"
+    for case in precompile.warmup_cases(["average"], ["float32"]):
+        assert precompile.compile_case(case) == 0
+    assert precompile.cache_text(None) == "the compiler is switched off by NUMBA_DISABLE_JIT"
 
 
 @pytest.mark.process

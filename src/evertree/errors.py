@@ -16,11 +16,43 @@ from numpy.typing import NDArray
 
 
 class EvertreeError(Exception):
-    """Base class of everything that evertree raises on purpose."""
+    """Base class of everything that evertree raises on purpose.
 
-    def __str__(self) -> str:
+    Parameters
+    ----------
+    *args
+        What is wrong, as for other exceptions.
+    parameter : str, optional
+        The parameter at fault, where the text begins with its name. The command line names the option instead.
+    remedy : str, optional
+        What to do about it; it ends the text. Parameters are written ``name=`` or ``name=value`` and methods
+        ``name()``, so that the command line can turn them into its own words.
+    """
+
+    def __init__(self, *args: object, parameter: str | None = None, remedy: str | None = None) -> None:
+        super().__init__(*args)
+        self.parameter = parameter
+        self.remedy = remedy
+
+    @property
+    def problem(self) -> str:
+        """The text without the remedy.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0]], keys=["a"])
+        >>> try:
+        ...     h.insert([[1.0]], keys=["a"])
+        ... except et.EvertreeError as error:
+        ...     error.problem, error.remedy
+        ("keys must be new; taken already: 'a'", 'use update() to change live points')
+        """
         # KeyError would show the repr of the text, with quotes and escapes.
         return str(self.args[0]) if len(self.args) == 1 else super().__str__()
+
+    def __str__(self) -> str:
+        return self.problem if self.remedy is None else f"{self.problem}: {self.remedy}"
 
 
 class ParameterError(EvertreeError, ValueError):

@@ -97,9 +97,10 @@ class MovingWindow:
             known, remedy = (
                 ("given", "give time= here too")
                 if self._now.is_given
-                else ("the computer's", "leave time= out, or lift the window by keep() and set it anew with a time=")
+                else ("the computer's", "leave time= out, or lift the limit first, with max_age=None")
             )
-            raise TimeError(f"time must be by one clock, which so far was {known}; it is {time!r}: {remedy}")
+            problem = f"time must be by one clock, which so far was {known}; it is {time!r}"
+            raise TimeError(problem, parameter="time", remedy=remedy)
         if given is None:
             return Moment(clock.time() if self._now is None else max(clock.time(), self._now.time), False)
         if self._now is not None and given < self._now.time:

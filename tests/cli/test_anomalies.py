@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import evertree as et
-from cli_tools import answer, complaint, parquet, run
+from cli_tools import error_of, json_of, parquet, run
 
 NEW = "id,x,y\nfar,90,90\nnear,1,2\n"
 
@@ -50,8 +50,8 @@ def test_points_of_a_tree(tree, h):
 def test_how_many():
     assert len(run("anomalies", "tree.db", "--top", 3).stdout.splitlines()) == 4
     assert len(run("anomalies", "tree.db", "--all").stdout.splitlines()) == 27
-    assert "name a number by --top, or give --all" in complaint("anomalies", "tree.db", "--all", "--top", 3, code=2)
-    assert "--top" in complaint("anomalies", "tree.db", "--top", 0, code=2)
+    assert "give either --top or --all" in error_of("anomalies", "tree.db", "--all", "--top", 3, code=2)
+    assert "--top" in error_of("anomalies", "tree.db", "--top", 0, code=2)
 
 
 @pytest.mark.parametrize("measure", ["jump", "displacement"])
@@ -65,10 +65,10 @@ def test_all_scores_in_a_table(measure, h):
 
 def test_above(h):
     scores = np.sort(h.score_samples())
-    assert answer("anomalies", "tree.db", "--above", 0)["found"] == 26  # more than 10
-    assert answer("anomalies", "tree.db", "--above", 0, "--top", 3)["found"] == 3
-    assert answer("anomalies", "tree.db", "--above", scores[-1] - 1e-6)["found"] == 1
-    assert answer("anomalies", "tree.db", "--above", scores[-1], "--all")["anomalies"] == []
+    assert json_of("anomalies", "tree.db", "--above", 0)["found"] == 26  # more than 10
+    assert json_of("anomalies", "tree.db", "--above", 0, "--top", 3)["found"] == 3
+    assert json_of("anomalies", "tree.db", "--above", scores[-1] - 1e-6)["found"] == 1
+    assert json_of("anomalies", "tree.db", "--above", scores[-1], "--all")["anomalies"] == []
 
 
 def test_nothing_above_is_no_output():
@@ -81,7 +81,7 @@ def test_nothing_above_is_no_output():
 
 
 def test_points_of_a_table(h):
-    found = answer("anomalies", "tree.db", "new.csv", "--key", "id")
+    found = json_of("anomalies", "tree.db", "new.csv", "--key", "id")
     expected = h.anomalies([[90.0, 90.0], [1.0, 2.0]])
     names = ("score", "size", "ratio", "height", "reason")
     rows = [{"key": key} for key in ("far", "near")]
@@ -97,7 +97,7 @@ def test_points_without_keys_are_named_by_their_rows(folder):
     text = run("anomalies", "tree.db", "-", "--columns", "x,y", "-o", "-", stdin="x,y\n90,90\n900,2\n").stdout
     assert [row["row"] for row in rows_of(text)] == ["2", "1"]
     np.save("new.npy", [[90.0, 90.0], [1.0, 2.0]])
-    assert [row["row"] for row in answer("anomalies", "tree.db", "new.npy")["anomalies"]] == [1, 2]
+    assert [row["row"] for row in json_of("anomalies", "tree.db", "new.npy")["anomalies"]] == [1, 2]
     (folder / "new.tsv").write_text("1\t2\n90\t90\n")
     assert run("anomalies", "tree.db", "new.tsv", "--no-header").stdout.splitlines()[1].split()[0] == "2"
 
@@ -108,7 +108,7 @@ def test_files():
     table = parquet.read_table("found.parquet")
     assert table.column_names == ["id", "score", "size", "ratio", "height", "reason"]
     assert table["id"].to_pylist() == ["far", "near"]
-    found = answer("anomalies", "tree.db", "--top", 1, "-o", "found.tsv")
+    found = json_of("anomalies", "tree.db", "--top", 1, "-o", "found.tsv")
     assert found == {"tree": "tree.db", "measure": "jump", "points": 26, "found": 1, "output": "found.tsv"}
     with open("found.tsv", encoding="utf-8") as file:
         assert next(csv.DictReader(file, delimiter="\t"))["key"] == "out"
@@ -128,46 +128,46 @@ def test_files():
 def test_what_cannot_be_done_is_refused(words, message, folder):
     (folder / "wide.csv").write_text("id,x,y,z\na,1,2,3\n")
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    assert message in complaint("anomalies", "tree.db", *words)
+    assert message in error_of("anomalies", "tree.db", *words)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
 @pytest.mark.parametrize("words", [["--key", "id"], ["--columns", "x"], ["--no-header"], ["--delimiter", ";"]])
 def test_options_of_a_table_need_one(words):
-    assert "give POINTS" in complaint("anomalies", "tree.db", *words, code=2)
+    assert "give POINTS" in error_of("anomalies", "tree.db", *words, code=2)
 
 
 def test_a_wrong_command_line():
-    assert "nothing else" in complaint("anomalies", "tree.db", "--json", "-o", "-", code=2)
-    assert "'far' is not one of 'jump'" in complaint("anomalies", "tree.db", "--measure", "far", code=2)
+    assert "nothing else" in error_of("anomalies", "tree.db", "--json", "-o", "-", code=2)
+    assert "'far' is not one of 'jump'" in error_of("anomalies", "tree.db", "--measure", "far", code=2)
 
 
 def test_a_tree_without_points():
     et.Hierarchy().save("empty.evertree")
-    assert "is a tree without points: see evertree insert" in complaint("anomalies", "empty.evertree")
+    assert "is a tree without points: see evertree insert" in error_of("anomalies", "empty.evertree")
 
 
 def test_points_that_a_function_compares():
     h = et.Hierarchy("single", metric=lambda s, t: abs(len(s) - len(t)))
     h.insert(["a", "bb", "ccccc"])
     h.save("texts.evertree")
-    assert answer("anomalies", "texts.evertree", "--top", 1)["anomalies"][0]["key"] == 2
-    assert "POINTS must be left out where a function compares" in complaint("anomalies", "texts.evertree", "new.csv")
+    assert json_of("anomalies", "texts.evertree", "--top", 1)["anomalies"][0]["key"] == 2
+    assert "metric is a function" in error_of("anomalies", "texts.evertree", "new.csv")
 
 
 def test_dissimilarities():
     h = et.Hierarchy("average", "precomputed")
     h.insert(1.0 - np.eye(4))
     h.save("d.evertree")
-    found = answer("anomalies", "d.evertree", "-", stdin="a,b,c,d\n1,1,1,1\n9,9,9,9\n")
+    found = json_of("anomalies", "d.evertree", "-", stdin="a,b,c,d\n1,1,1,1\n9,9,9,9\n")
     assert [row["row"] for row in found["anomalies"]] == [2, 1]
-    assert "the dissimilarities to keys()" in complaint("anomalies", "d.evertree", "-", stdin="a,b\n1,1\n")
+    assert "the dissimilarities to keys()" in error_of("anomalies", "d.evertree", "-", stdin="a,b\n1,1\n")
 
 
 def test_a_tree_that_another_writes_to():
     with et.open("tree.db") as h:
         h.insert([[-90.0, 0.0]], keys=["mine"])
-        assert answer("anomalies", "tree.db", "--top", 1)["anomalies"][0]["key"] == "mine"
+        assert json_of("anomalies", "tree.db", "--top", 1)["anomalies"][0]["key"] == "mine"
 
 
 def test_keys_that_json_does_not_have():

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import evertree as et
-from cli_tools import answer, complaint, parquet, run, three_groups, write_files
-from evertree.cli import cluster as cluster_module
-from evertree.cli import output
+from cli_tools import error_of, json_of, parquet, run, three_groups, write_files
+from evertree.cli import progress_bar
+from evertree.cli.commands import cluster as cluster_module
 
 
 @pytest.fixture(autouse=True)
@@ -102,14 +102,14 @@ def test_trees_on_standard_output(option):
 
 
 def test_json():
-    found = answer("cluster", "points.csv", "--key", "id", "-k", 3, "-o", "labels.csv", "--linkage", "single")
+    found = json_of("cluster", "points.csv", "--key", "id", "-k", 3, "-o", "labels.csv", "--linkage", "single")
     assert found["points"] == 30
     assert (found["columns"], found["left_out"]) == (["x", "y"], ["name"])
     assert (found["linkage"], found["metric"], found["goal"]) == ("single", "euclidean", "stable")
     assert found["cuts"] == {"n_clusters=3": {"clusters": 3, "smallest": 10, "largest": 10, "noise": 0}}
     assert found["refinement"]["stable"]
     assert found["files"] == {"labels": "labels.csv"}
-    assert answer("cluster", "points.csv", "-k", 3)["files"] == {}  # and no labels on standard output
+    assert json_of("cluster", "points.csv", "-k", 3)["files"] == {}  # and no labels on standard output
 
 
 def test_scales_come_from_the_points():
@@ -146,7 +146,7 @@ def test_batch_clustering_is_where_refinement_leads():
 
 
 def test_a_budget_of_time():
-    assert answer("cluster", "points.npy", "-k", 2, "--seconds", 0)["refinement"]["stopped_by"] == "seconds"
+    assert json_of("cluster", "points.npy", "-k", 2, "--seconds", 0)["refinement"]["stopped_by"] == "seconds"
 
 
 def test_ctrl_c_keeps_what_was_reached(monkeypatch):
@@ -175,11 +175,11 @@ def test_ctrl_c_while_points_come_in(monkeypatch, folder):
 
 
 def test_too_little_memory(monkeypatch):
-    def grow(points, scheme):
+    def insert(h, points):
         raise MemoryError("Unable to allocate 9 TiB")
 
-    monkeypatch.setattr(cluster_module, "grow", grow)
-    assert complaint("cluster", "points.csv") == "there is not enough memory: Unable to allocate 9 TiB"
+    monkeypatch.setattr(cluster_module, "insert_with_bar", insert)
+    assert error_of("cluster", "points.csv") == "there is not enough memory: Unable to allocate 9 TiB"
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_too_little_memory(monkeypatch):
         (["--output", "points.csv"], "would write over points.csv, which is read"),
         (["--save", "a", "--newick", "./a"], "--save would write over the file of --newick"),
         (["--newick", "-"], "only one of --output and --newick can go to standard output"),
-        (["--store", "tree.db"], "tree.db is there already: see evertree insert"),
+        (["--store", "tree.db"], "tree.db exists already: see evertree insert"),
         (["--metric", "cosine"], "Ward needs Euclidean geometry"),
         (["--metric", "nonsense"], "metric must be"),
         (["--n-clusters", "31"], "n_clusters must be an integer from 1 to 30"),
@@ -200,7 +200,7 @@ def test_too_little_memory(monkeypatch):
 )
 def test_what_cannot_be_done_is_refused(options, message, folder):
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    assert message in complaint("cluster", "points.csv", "-k", 2, *options)
+    assert message in error_of("cluster", "points.csv", "-k", 2, *options)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -217,14 +217,14 @@ def test_what_cannot_be_done_is_refused(options, message, folder):
     ],
 )
 def test_a_wrong_command_line(options, message):
-    assert message in complaint("cluster", "points.csv", *options, code=2)
+    assert message in error_of("cluster", "points.csv", *options, code=2)
 
 
 def test_extras_are_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    assert "pip install 'evertree[plot]'" in complaint("cluster", "points.csv", "--plot", "tree.png")
+    assert "pip install 'evertree[plot]'" in error_of("cluster", "points.csv", "--plot", "tree.png")
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.csv", None)
-    assert "pip install 'evertree[cli]'" in complaint("cluster", "points.csv")
+    assert "pip install 'evertree[cli]'" in error_of("cluster", "points.csv")
 
 
 def test_a_bar_on_a_terminal(monkeypatch, capsys):
@@ -233,9 +233,9 @@ def test_a_bar_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
-    with output.bar("Inserting", 10) as show:
+    with progress_bar.progress_bar("Inserting", 10) as show:
         show(5, "half of it")
-    with output.bar("Refining", 1) as show, event.trigger_event("numba:compile", data={}):
+    with progress_bar.progress_bar("Refining", 1) as show, event.trigger_event("numba:compile", data={}):
         pass
     said = capsys.readouterr()
     assert said.out == ""

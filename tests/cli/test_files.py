@@ -10,8 +10,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from cli_tools import complaint, pa, parquet, run, three_groups
-from evertree.cli.tables import Source, read_points
+from cli_tools import error_of, pa, parquet, run, three_groups
+from evertree.cli.input_files import InputFile, read_points
 from evertree.errors import DataError, EvertreeError, FileFormatError, InvalidKeyError, KeysError
 from evertree.hierarchy import Hierarchy
 
@@ -28,7 +28,7 @@ def points_of(tmp_path):
     def read(content, name="points.csv", **options):
         path = tmp_path / name
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return read_points(Source(path, **options))
+        return read_points(InputFile(path, **options))
 
     return read
 
@@ -105,13 +105,13 @@ def test_an_index_without_a_name_is_left_out(points_of):
         ("x,y\n1,2\n3,\n4,5\n,6\n", {}, "missing or infinite values in rows 2, 4, columns 'x', 'y'"),
         ("x,y\n1,2\n3,NA\n", {}, "missing or infinite values in row 2, column 'y'"),
         ("x,y\n1,2\n3,inf\n", {}, "missing or infinite values in row 2, column 'y'"),
-        ("x,y\n1,2\n3,4o\n5,6\n", {}, "column 'y' has '4o' in row 2, which is no number"),
-        ("x,y\n1,a\n2,b\n", {"columns": "y"}, "column 'y' has 'a' in row 1, which is no number"),
+        ("x,y\n1,2\n3,4o\n5,6\n", {}, "column 'y' has '4o' in row 2, which is not a number"),
+        ("x,y\n1,a\n2,b\n", {"columns": "y"}, "column 'y' has 'a' in row 1, which is not a number"),
         ("x,y\n1,2020-01-01\n", {"columns": "y"}, "column 'y' has no numbers, but values of type date32"),
         ("x,y\n1,2\n", {"columns": "x,z"}, "has no column 'z'; it has 'x', 'y'"),
         ("x,y\n1,2\n", {"key": "id"}, "has no column 'id'; it has 'x', 'y'"),
         ("1,2\n", {"has_header": False, "key": "id"}, "has no column 'id'; it has '1', '2'"),
-        ("x,x\n1,2\n", {}, "more than one column of the name 'x'"),
+        ("x,x\n1,2\n", {}, "more than one column named 'x'"),
         ("x,y\na,b\n", {}, "has no column of numbers to compare; it has 'x', 'y'"),
         ("id\n1\n", {"key": "id"}, "has no column of numbers"),
         ("x;y\n1;2\n", {}, "did you mean --delimiter ';'?"),
@@ -235,16 +235,16 @@ def test_a_saved_tree_is_no_table(tmp_path):
     h = Hierarchy()
     h.insert(three_groups(3))
     h.save("tree.evertree")
-    assert "is a saved tree, not a table of points" in complaint("cluster", "tree.evertree")
+    assert "is a saved tree, not a table of points" in error_of("cluster", "tree.evertree")
 
 
 @pytest.mark.parametrize("content", [b"x,y\n0,0\n0,1\n9,9\n", npy([[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])])
 def test_standard_input(content):
     result = run("cluster", "-", "-k", 2, stdin=content)
     assert result.stdout == "key,n_clusters=2\n0,0\n1,0\n2,1\n"
-    assert complaint("cluster", "-", stdin="") == "standard input is empty"
+    assert error_of("cluster", "-", stdin="") == "standard input is empty"
 
 
 def test_files_that_cannot_be_opened(tmp_path):
-    assert complaint("cluster", "nothing.csv") == "nothing.csv: No such file or directory"
-    assert complaint("cluster", tmp_path) == f"{tmp_path}: Is a directory"
+    assert error_of("cluster", "nothing.csv") == "nothing.csv: No such file or directory"
+    assert error_of("cluster", tmp_path) == f"{tmp_path}: Is a directory"

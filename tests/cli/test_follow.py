@@ -9,7 +9,7 @@ import sqlite3
 
 import pytest
 
-from cli_tools import complaint, run, three_groups, write_database
+from cli_tools import error_of, run, three_groups, write_database
 
 pytest.importorskip("sqlalchemy", reason="follow needs SQLAlchemy")
 
@@ -55,10 +55,10 @@ def test_scores():
     scores = [score for (score,) in execute("SELECT score FROM evertree_items_assignment")]
     assert len(scores) == 30
     assert min(scores) > 0
-    text = complaint(*words, "--scores", "jump")
+    text = error_of(*words, "--scores", "jump")
     assert "scores must be 'displacement'" in text
     assert text.endswith("give another --prefix, or --reset, which drops these tables")
-    assert "'far' is not one of 'jump'" in complaint(*words, "--scores", "far", code=2)
+    assert "'far' is not one of 'jump'" in error_of(*words, "--scores", "far", code=2)
 
 
 def test_a_first_look_that_finds_nothing_new():
@@ -78,7 +78,7 @@ def test_options_reach_the_follower(folder):
 def test_other_cuts_than_before():
     words = ["follow", "items.db", *TABLE, "--columns", "x,y", "--once", "-k"]
     run(*words, 3)
-    text = complaint(*words, 2)
+    text = error_of(*words, 2)
     assert text.endswith("give another --prefix, or --reset, which drops these tables")
     run(*words, 2, "--reset")
     assert execute("SELECT count(DISTINCT n_clusters_2) FROM evertree_items_assignment") == [(2,)]
@@ -88,7 +88,7 @@ def test_a_table_that_is_missing():
     words = ["follow", "items.db", *TABLE, "--columns", "x,y", "--once"]
     run(*words)
     execute("DROP TABLE evertree_items_events")
-    assert complaint(*words).endswith("give another --prefix, or --reset, which drops what is there")
+    assert error_of(*words).endswith("give another --prefix, or --reset, which drops what is there")
     run(*words, "--reset")
 
 
@@ -170,4 +170,4 @@ def test_no_text_shows_a_password(where, monkeypatch):
     ],
 )
 def test_what_is_wrong_is_said(words, message, code):
-    assert message in complaint("follow", *words, *TABLE, code=code)
+    assert message in error_of("follow", *words, *TABLE, code=code)

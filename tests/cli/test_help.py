@@ -6,14 +6,15 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from evertree.hierarchy.anomalies import MEASURES
 
-from cli_tools import app, complaint, run, run_line, testing, write_files
+from cli_tools import app, error_of, run, run_line, testing, write_files
 from evertree.cli import PANELS, options
 from evertree.cli.examples import EXAMPLES
 from evertree.cli.exits import EXIT_CODES
-from evertree.hierarchy.anomalies import MEASURES
 from evertree.input.arrays import GOALS
 from evertree.linkages import LINKAGES
 
@@ -61,7 +62,7 @@ def test_help_of_a_command(name):
 def _light(monkeypatch):
     """What would take minutes, or go on for ever, is only called."""
     from evertree import demo
-    from evertree.cli import compiling
+    from evertree.cli import precompile
     from evertree.reproduce import command
 
     def follow(self, interval, listen, on_tick, stop, full_every):
@@ -70,7 +71,7 @@ def _light(monkeypatch):
 
     monkeypatch.setattr(demo, "run", lambda console, output, seed: console.print(output.write_text("a picture")))
     monkeypatch.setattr(command, "run", lambda console, wanted: console.print(str(wanted.output)))
-    monkeypatch.setattr(compiling, "compile_for", lambda job: 0)
+    monkeypatch.setattr(precompile, "compile_case", lambda case: 0)
     try:
         from evertree.sql import Follower
     except ImportError:
@@ -151,8 +152,8 @@ def test_page_has_every_command():
 
 def test_options_have_the_choices_of_the_library():
     assert set(options.LinkageName) == set(LINKAGES)
-    assert set(options.GoalName) == set(GOALS)
-    assert set(options.MeasureName) == set(MEASURES)
+    assert set(get_args(options.GoalName)) == set(GOALS)
+    assert set(get_args(options.MeasureName)) == set(MEASURES)
 
 
 def complete(words: str, monkeypatch) -> list[str]:
@@ -185,4 +186,4 @@ def test_completion_can_be_installed():
 
 
 def test_a_command_that_does_not_exist():
-    assert "No such command 'clutser'" in complaint("clutser", code=2)
+    assert "No such command 'clutser'" in error_of("clutser", code=2)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import evertree as et
-from cli_tools import answer, complaint, pa, parquet, run, three_groups
-from evertree.cli.keys import key_of, live_keys, named_keys
-from evertree.cli.tables import Source, read_points
+from cli_tools import error_of, json_of, pa, parquet, run, three_groups
+from evertree.cli.input_files import InputFile, read_points
+from evertree.cli.key_text import find_keys, match_live_keys, parse_key
 from evertree.errors import InvalidKeyError
 from evertree.hierarchy import Hierarchy
 
@@ -37,13 +37,13 @@ def left() -> list:
 
 def test_words_are_whole_numbers_where_they_are_written_like_one():
     words = ("7", "007", "-0", "x", "1.0", "+1", "99999999999999999999")
-    assert [key_of(word) for word in words] == [7, *words[1:]]
+    assert [parse_key(word) for word in words] == [7, *words[1:]]
 
 
 def test_keys_are_found_as_text_first():
     h = Hierarchy()
     h.insert(three_groups(3), keys=["7", 8, "x"])
-    assert live_keys(h, [7, 8, "x", 9]) == ["7", 8, "x", 9]
+    assert match_live_keys(h, [7, 8, "x", 9]) == ["7", 8, "x", 9]
 
 
 DAY, MOMENT = datetime.date(2020, 1, 2), datetime.datetime(2020, 1, 2, 3, 4, 5)
@@ -66,7 +66,7 @@ def test_a_name_that_several_keys_have():
     assert left() == [DAY, ID]
     h = Hierarchy()
     h.insert(three_groups(2), keys=[(DAY,), (datetime.date(2020, 1, 2), 1)])
-    assert named_keys(h, ["(datetime.date(2020, 1, 2),)", "gone"]) == [(DAY,), "gone"]
+    assert find_keys(h, ["(datetime.date(2020, 1, 2),)", "gone"]) == [(DAY,), "gone"]
 
 
 class Namesake:
@@ -79,12 +79,12 @@ class Namesake:
 def test_a_name_that_is_not_unique_names_nobody():
     h = Hierarchy()
     h.insert(three_groups(2), keys=[Namesake(), Namesake()])
-    assert named_keys(h, ["same"]) == ["same"]
+    assert find_keys(h, ["same"]) == ["same"]
 
 
 def test_names_are_counted_once():
     tree_of([2.5, 3])
-    assert answer("remove", "tree.db", "2.5", "2.5", "3")["removed"] == 2
+    assert json_of("remove", "tree.db", "2.5", "2.5", "3")["removed"] == 2
 
 
 def test_a_list_of_keys_with_a_mark_of_its_order():
@@ -108,8 +108,8 @@ def test_only_line_feeds_end_a_key(key):
 def test_a_list_that_is_no_text(folder):
     tree_of([1, 2])
     (folder / "gone.txt").write_bytes(b"1\n\xff\n")
-    assert "gone.txt must be text in UTF-8" in complaint("remove", "tree.db", "--keys-from", "gone.txt")
-    text = complaint("remove", "tree.db", "--keys-from", "-", stdin=b"\xff\n")
+    assert "gone.txt must be text in UTF-8" in error_of("remove", "tree.db", "--keys-from", "gone.txt")
+    text = error_of("remove", "tree.db", "--keys-from", "-", stdin=b"\xff\n")
     assert "standard input must be text in UTF-8" in text
 
 
@@ -125,7 +125,7 @@ def keys_of(folder):
         else:
             parquet.write_table(pa.table({"k": keys, "x": X[:, 0]}), file)
         (folder / "points").write_bytes(file.getvalue())
-        return read_points(Source(folder / "points", key="k")).keys
+        return read_points(InputFile(folder / "points", key="k")).keys
 
     return read
 
@@ -167,5 +167,5 @@ def test_times_that_are_missing(keys_of):
 def test_spans_of_time_are_no_keys(keys_of):
     spans = np.array([1, 2], "m8[ns]")
     for keys, kind in ((spans, "npz"), (pa.array(spans), "parquet")):
-        with pytest.raises(InvalidKeyError, match="has spans of time, which cannot be keys"):
+        with pytest.raises(InvalidKeyError, match="has time spans, which cannot be keys"):
             keys_of(keys, kind)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import evertree as et
-from cli_tools import answer, complaint, parquet, run, three_groups, write_files
-from evertree.cli import output
+from cli_tools import error_of, json_of, parquet, run, three_groups, write_files
+from evertree.cli.progress_bar import refine_with_bar
 from evertree.durable import DurableHierarchy
 from evertree.durable.sqlite_file import STORE_VERSION
 from evertree.io.archive import FORMAT_VERSION
@@ -55,7 +55,7 @@ def test_insert_into_a_tree():
 
 
 def test_insert_with_json():
-    found = answer("insert", "tree.db", "new.csv", "--key", "id")
+    found = json_of("insert", "tree.db", "new.csv", "--key", "id")
     assert found.pop("seconds") > 0
     assert found == {
         "tree": "tree.db",
@@ -69,18 +69,18 @@ def test_insert_with_json():
         "columns": ["x", "y"],
         "left_out": [],
     }
-    assert answer("insert", "new.db", "points.csv", "--key", "id")["created"]
+    assert json_of("insert", "new.db", "points.csv", "--key", "id")["created"]
 
 
 def test_update():
-    assert "these keys are live already: 1. --update" in complaint("insert", "tree.db", "changes.csv", "--key", "id")
+    assert "taken already: 1: --update gives" in error_of("insert", "tree.db", "changes.csv", "--key", "id")
     assert 200 not in keys_in()
     result = run("insert", "tree.db", "changes.csv", "--key", "id", "--update")
     assert result.stdout == "1 point inserted, 1 updated; tree.db has 44\n"
     with et.open("tree.db", read_only=True) as h:
         assert h.points()[1].tolist() == [0.5, 0.1]
         assert 200 in h
-    assert "needs --key" in complaint("insert", "tree.db", "changes.csv", "--update", code=2)
+    assert "needs --key" in error_of("insert", "tree.db", "changes.csv", "--update", code=2)
 
 
 def test_an_update_that_fails_changes_nothing(folder):
@@ -98,36 +98,34 @@ def test_an_update_that_fails_changes_nothing(folder):
         stdin="id,x,y\n1,1,2\n2,2,1\n",
     )
     text = "id,x,y\n3,1,1\n2,0,0\n"
-    assert "row" in complaint("insert", "c.db", "-", "--key", "id", "--update", stdin=text)
+    assert "row" in error_of("insert", "c.db", "-", "--key", "id", "--update", stdin=text)
     assert keys_in("c.db") == [1, 2]
 
 
 def test_an_insert_that_fails_changes_nothing(folder):
     before = keys_in()
-    text = complaint("insert", "tree.db", "-", stdin="x,y,z\n1,2,3\n")
+    text = error_of("insert", "tree.db", "-", stdin="x,y,z\n1,2,3\n")
     assert text == "standard input: X must have 2 columns, as the points before it had; it has 3 (x, y, z)"
-    text = complaint("insert", "tree.db", "-", stdin="x,y\n1,\n")
+    text = error_of("insert", "tree.db", "-", stdin="x,y\n1,\n")
     assert text.endswith("it has 1 (x); left out, without numbers or a name: y")
-    assert "missing" in complaint("insert", "tree.db", "-", stdin="x,y\n1,\n2,3\n")
+    assert "missing" in error_of("insert", "tree.db", "-", stdin="x,y\n1,\n2,3\n")
     assert keys_in() == before
     zeros = "x,y\n1,1\n0,0\n"
-    complaint("insert", "new.db", "-", "--metric", "cosine", "--linkage", "single", stdin=zeros)
+    error_of("insert", "new.db", "-", "--metric", "cosine", "--linkage", "single", stdin=zeros)
     assert not (folder / "new.db").exists()
 
 
 def test_options_of_a_tree_that_is_there():
     """What can be done is said for the command line."""
-    text = complaint("insert", "tree.db", "points.npy", "--linkage", "single")
-    assert text.startswith("--linkage must be 'ward', as in the tree in ")
-    assert text.endswith(
-        "it is 'single': make another tree in another file, or change this one in Python, with set_linkage()"
-    )
-    text = complaint("insert", "tree.db", "points.npy", "--metric", "sqeuclidean")
+    text = error_of("insert", "tree.db", "points.npy", "--linkage", "single")
+    assert text.startswith("--linkage must be 'ward', as in ")
+    assert text.endswith("it is 'single': use another file, or change this one with set_linkage() in Python")
+    text = error_of("insert", "tree.db", "points.npy", "--metric", "sqeuclidean")
     assert "--metric must be 'euclidean'" in text
-    assert text.endswith("with set_metric()")
-    text = complaint("insert", "tree.db", "points.npy", "--search-width", 0)
+    assert text.endswith("with set_metric() in Python")
+    text = error_of("insert", "tree.db", "points.npy", "--search-width", 0)
     assert text.startswith("--search-width must be 4")
-    assert text.endswith("it is 0: make another tree in another file")
+    assert text.endswith("it is 0: use another file")
     assert len(keys_in()) == 43
 
 
@@ -152,7 +150,7 @@ def test_an_update_without_memory_changes_nothing(monkeypatch):
         raise MemoryError("no more")
 
     monkeypatch.setattr(DurableHierarchy, "update", update)
-    assert "not enough memory" in complaint("insert", "tree.db", "changes.csv", "--key", "id", "--update")
+    assert "not enough memory" in error_of("insert", "tree.db", "changes.csv", "--key", "id", "--update")
     assert 200 not in keys_in()
 
 
@@ -173,22 +171,22 @@ def test_remove():
 
 
 def test_remove_all_or_none():
-    text = complaint("remove", "tree.db", 3, 99, "zebra")
+    text = error_of("remove", "tree.db", 3, 99, "zebra")
     assert "no live point with the key 99, 'zebra', and none was removed" in text
     assert len(keys_in()) == 43
-    found = answer("remove", "tree.db", 3, 99, "zebra", "--missing-ok")
+    found = json_of("remove", "tree.db", 3, 99, "zebra", "--missing-ok")
     assert found == {"tree": "tree.db", "removed": 1, "missing": 2, "points": 42}
-    assert "by their keys" in complaint("remove", "tree.db", code=2)
+    assert "by their keys" in error_of("remove", "tree.db", code=2)
     assert run("remove", "tree.db", "--keys-from", "-", stdin="").stdout.startswith("0 points removed")
-    assert "nothing.txt: No such file" in complaint("remove", "tree.db", "--keys-from", "nothing.txt")
+    assert "nothing.txt: No such file" in error_of("remove", "tree.db", "--keys-from", "nothing.txt")
 
 
 def test_remove_all():
     run("remove", "tree.db", *range(43))
     assert keys_in() == []
-    assert "is a tree without points" in complaint("cut", "tree.db", "-k", 1)
-    assert "is a tree without points" in complaint("plot", "tree.db", "-o", "x.png")
-    assert answer("info", "tree.db")["points"] == 0
+    assert "is a tree without points" in error_of("cut", "tree.db", "-k", 1)
+    assert "is a tree without points" in error_of("plot", "tree.db", "-o", "x.png")
+    assert json_of("info", "tree.db")["points"] == 0
     run("info", "tree.db")
     run("verify", "tree.db")
     run("refine", "tree.db")
@@ -207,13 +205,13 @@ def random_tree(path: str, n: int = 60) -> None:
 
 def test_refine():
     random_tree("random.db")
-    found = answer("refine", "random.db", "--moves", 5)
+    found = json_of("refine", "random.db", "--moves", 5)
     assert (found["stopped_by"], found["moves"] + found["grafts"]) == ("moves", 5)
-    assert answer("info", "random.db")["pending"] > 0
+    assert json_of("info", "random.db")["pending"] > 0
     assert "the tree is homogeneous" in run("refine", "random.db", "--until", "homogeneous").stdout
     result = run("refine", "random.db", "--seconds", 100)
     assert "the tree is stable, quality 100.0%" in result.stdout
-    assert answer("info", "random.db")["pending"] == 0
+    assert json_of("info", "random.db")["pending"] == 0
     with et.open("random.db", read_only=True) as h:
         assert h.is_stable()
 
@@ -225,12 +223,12 @@ def test_ctrl_c_in_refine_keeps_what_was_reached(monkeypatch):
         h.refine(moves=7)
         return
 
-    monkeypatch.setattr("evertree.cli.edit.refine_with_bar", interrupted)
+    monkeypatch.setattr("evertree.cli.commands.refine.refine_with_bar", interrupted)
     result = run("refine", "random.db", code=130)
-    assert "evertree: interrupted after 7 moves, which it keeps" in result.stderr
+    assert "evertree: interrupted after 7 moves, which are kept" in result.stderr
     with et.open("random.db", read_only=True) as h:
         assert h.n_moves + h.n_grafts == 7
-    found = answer("refine", "random.db", code=130)
+    found = json_of("refine", "random.db", code=130)
     assert (found["moves"] + found["grafts"], found["stopped_by"], found["stable"]) == (7, "interrupted", False)
     assert found["pending"] + found["due"] > 0
     assert found["seconds"] > 0
@@ -244,7 +242,7 @@ def test_a_refinement_that_is_interrupted_gives_no_report():
         raise KeyboardInterrupt
 
     h.refine = interrupting
-    assert output.refine(h, None) is None
+    assert refine_with_bar(h, None) is None
 
 
 def test_cut(saved):
@@ -254,18 +252,18 @@ def test_cut(saved):
         assert len(rows) == 43
     result = run("cut", "tree.db", "-k", 3, "--min-cluster-size", 5, "-o", "labels.tsv")
     assert result.stdout.startswith("n_clusters=3: 3 clusters of")
-    found = answer("cut", "tree.db", "-k", 3, "-o", "labels.parquet")
+    found = json_of("cut", "tree.db", "-k", 3, "-o", "labels.parquet")
     assert found["cuts"]["n_clusters=3"]["clusters"] == 3
     assert "labels" not in found
     with et.open("tree.db", read_only=True) as h:
         assert parquet.read_table("labels.parquet")["n_clusters=3"].to_pylist() == h.cut(n_clusters=3).tolist()
-    assert "give --n-clusters" in complaint("cut", "tree.db", code=2)
-    assert "nothing else" in complaint("cut", "tree.db", "-k", 2, "--json", "-o", "-", code=2)
+    assert "give --n-clusters" in error_of("cut", "tree.db", code=2)
+    assert "nothing else" in error_of("cut", "tree.db", "-k", 2, "--json", "-o", "-", code=2)
 
 
 def test_cut_with_json_alone():
     """The labels are in the object."""
-    found = answer("cut", "tree.db", "-k", 3, "-k", 2)
+    found = json_of("cut", "tree.db", "-k", 3, "-k", 2)
     with et.open("tree.db", read_only=True) as h:
         assert found["keys"] == h.keys()
         assert found["labels"] == {f"n_clusters={k}": h.cut(n_clusters=k).tolist() for k in (3, 2)}
@@ -294,8 +292,8 @@ def test_plot(folder, saved):
         assert (folder / "tree.png").read_bytes().startswith(b"\x89PNG")
     run("plot", "tree.db", "-o", "tree.svg", "--truncate", 0, "--orientation", "left")
     assert (folder / "tree.svg").read_text().startswith("<?xml")
-    assert "must end with .png" in complaint("plot", "tree.db", "-o", "tree.doc")
-    assert answer("plot", "tree.db", "-o", "t.png") == {"tree": "tree.db", "points": 43, "output": "t.png"}
+    assert "must end with .png" in error_of("plot", "tree.db", "-o", "tree.doc")
+    assert json_of("plot", "tree.db", "-o", "t.png") == {"tree": "tree.db", "points": 43, "output": "t.png"}
 
 
 def test_export(folder, saved):
@@ -308,12 +306,12 @@ def test_export(folder, saved):
     assert np.load("Z.npy").shape == (42, 4)
     assert run("export", saved, "--html", "t.html").stdout == "html: t.html\n"
     assert (folder / "t.html").read_text(encoding="utf-8") == et.load(saved).to_html() + "\n"
-    assert "--html must end with .html or .htm" in complaint("export", "tree.db", "--html", "t.txt")
-    assert "would write over tree.db" in complaint("export", "tree.db", "--save", "tree.db")
-    assert "give --newick" in complaint("export", "tree.db", code=2)
-    found = answer("export", "tree.db", "--newick", "t.nwk", "--save", "t.evertree")
+    assert "--html must end with .html or .htm" in error_of("export", "tree.db", "--html", "t.txt")
+    assert "would write over tree.db" in error_of("export", "tree.db", "--save", "tree.db")
+    assert "give --newick" in error_of("export", "tree.db", code=2)
+    found = json_of("export", "tree.db", "--newick", "t.nwk", "--save", "t.evertree")
     assert found == {"tree": "tree.db", "points": 43, "files": {"newick": "t.nwk", "save": "t.evertree"}}
-    assert "nothing else" in complaint("export", "tree.db", "--newick", "-", "--json", code=2)
+    assert "nothing else" in error_of("export", "tree.db", "--newick", "-", "--json", code=2)
 
 
 def test_insert_with_a_window(saved):
@@ -322,13 +320,13 @@ def test_insert_with_a_window(saved):
     assert keys_in() == list(range(33, 73))
     assert run("insert", "tree.db", "new.csv", "--key", "id").stdout == "2 points inserted, 2 gone; tree.db has 40\n"
     assert "window        the last 40 points" in run("info", "tree.db").stdout
-    assert answer("info", "tree.db")["window"] == {"last": 40, "max_age": None}
-    assert answer("info", saved)["window"] is None
-    assert "3 (id, x, y)" in complaint("insert", "tree.db", "new.csv", "--keep-last", 1)
+    assert json_of("info", "tree.db")["window"] == {"last": 40, "max_age": None}
+    assert json_of("info", saved)["window"] is None
+    assert "3 (id, x, y)" in error_of("insert", "tree.db", "new.csv", "--keep-last", 1)
     assert len(keys_in()) == 40
-    found = answer("insert", "tree.db", "new.csv", "--columns", "x,y", "--keep-last", 0)
+    found = json_of("insert", "tree.db", "new.csv", "--columns", "x,y", "--keep-last", 0)
     assert (found["inserted"], found["gone"], found["points"]) == (2, 0, 42)
-    assert answer("info", "tree.db")["window"] is None
+    assert json_of("info", "tree.db")["window"] is None
 
 
 def test_insert_by_the_clock_of_the_data(folder):
@@ -339,21 +337,21 @@ def test_insert_by_the_clock_of_the_data(folder):
         "2 points inserted (keys 30 to 31), 1 gone"
     )
     assert "window        the last 31 points, none that came more than 5 ago" in run("info", "new.db").stdout
-    assert complaint("insert", "new.db", "more.csv").endswith("which so far was given; it is None: give --time")
-    assert "time must not go back" in complaint("insert", "new.db", "more.csv", "--time", 3)
+    assert error_of("insert", "new.db", "more.csv").endswith("which so far was given; it is None: give --time here too")
+    assert "time must not go back" in error_of("insert", "new.db", "more.csv", "--time", 3)
     assert keys_in("new.db") == list(range(1, 32))
     run("insert", "new.db", "more.csv", "--time", 6)
     assert keys_in("new.db") == [30, 31, 32, 33]
     run("insert", "new.db", "more.csv", "--max-age", 0)
     run("insert", "new.db", "more.csv", "--max-age", 60)
-    assert answer("info", "new.db")["window"] == {"last": 31, "max_age": 60}
-    assert "or lift the limit first, with --max-age 0" in complaint("insert", "new.db", "more.csv", "--time", 9)
+    assert json_of("info", "new.db")["window"] == {"last": 31, "max_age": 60}
+    assert "or lift the limit first, with --max-age 0" in error_of("insert", "new.db", "more.csv", "--time", 9)
 
 
 def test_points_that_leave_the_window_are_not_updated(folder):
     run("insert", "tree.db", "new.csv", "--key", "id", "--keep-last", 2)
     rows = "id,x,y\n100,7,7\n7,1,2\n101,8,8\n"
-    found = answer("insert", "tree.db", "-", "--key", "id", "--update", stdin=rows)
+    found = json_of("insert", "tree.db", "-", "--key", "id", "--update", stdin=rows)
     assert (found["inserted"], found["updated"], found["gone"]) == (1, 1, 1)
     with et.open("tree.db", read_only=True) as h:
         assert dict(zip(h.keys(), h.points().tolist(), strict=True)) == {101: [8.0, 8.0], 7: [1.0, 2.0]}
@@ -364,49 +362,49 @@ def test_values_that_are_refused_let_no_point_leave_the_window(folder):
     before = keys_in()
     rows = "id,x,y\n100,7e200,7\n7,1,2\n8,1,2\n"
     for options in ([], ["--keep-last", 1]):
-        text = complaint("insert", "tree.db", "-", "--key", "id", "--update", *options, stdin=rows)
+        text = error_of("insert", "tree.db", "-", "--key", "id", "--update", *options, stdin=rows)
         assert "scale X" in text
         assert keys_in() == before
     np.save("square.npy", 1 - np.eye(3))
     np.save("row.npy", [[1.0, 1.0, 1.0, 0.0]])
     run("insert", "given.db", "square.npy", "--metric", "precomputed", "--linkage", "average")
-    complaint("insert", "given.db", "row.npy", "--keep-last", 2)
+    error_of("insert", "given.db", "row.npy", "--keep-last", 2)
     assert keys_in("given.db") == [0, 1, 2]
-    assert answer("info", "given.db")["window"] is None
+    assert json_of("info", "given.db")["window"] is None
 
 
 def test_info(saved):
     text = run("info", "tree.db").stdout
     for words in ("durable, format version", "43", "2 of float64", "ward on euclidean", "stable"):
         assert words in text
-    found = answer("info", "tree.db", "--measure")
+    found = json_of("info", "tree.db", "--measure")
     assert (found["kind"], found["format_version"], found["points"]) == ("durable", STORE_VERSION, 43)
     assert (found["columns"], found["dtype"], found["linkage"]) == (2, "float64", "ward")
     assert found["instability"]["n_nodes"] == 84
-    other = answer("info", saved)
+    other = json_of("info", saved)
     assert (other["kind"], other["format_version"]) == ("saved", FORMAT_VERSION)
     same = ("points", "columns", "dtype", "linkage", "metric", "goal", "moves", "grafts", "pending", "root_height")
     assert [found[name] for name in same] == [other[name] for name in same]
-    assert "of 84 nodes would rather merge" in run("info", saved, "--measure").stdout
+    assert "of 84 nodes are in a blocking pair" in run("info", saved, "--measure").stdout
 
 
 def test_info_of_dissimilarities_and_functions():
     h = et.Hierarchy("average", "precomputed")
     h.insert([[0.0, 1.0], [1.0, 0.0]])
     h.save("d.evertree")
-    assert answer("info", "d.evertree")["columns"] is None
+    assert json_of("info", "d.evertree")["columns"] is None
     run("info", "d.evertree")
     h = et.Hierarchy("single", metric=lambda s, t: abs(len(s) - len(t)))
     h.insert(["a", "bb", "ccccc"])
     h.save("f.evertree")
-    assert answer("info", "f.evertree")["metric"] == "<lambda>"
+    assert json_of("info", "f.evertree")["metric"] == "<lambda>"
     run("cut", "f.evertree", "-k", 2)
 
 
 def test_verify(saved):
     for tree in ("tree.db", saved):
         assert run("verify", tree).stdout == f"{tree} is sound: 43 points\n"
-        assert answer("verify", tree) == {"tree": tree, "sound": True, "reason": None}
+        assert json_of("verify", tree) == {"tree": tree, "sound": True, "reason": None}
 
 
 def test_a_damaged_durable_tree():
@@ -414,19 +412,19 @@ def test_a_damaged_durable_tree():
         db.execute("UPDATE snapshot SET bytes = zeroblob(length(bytes)) WHERE name = 'array tree.birth'")
         db.execute("UPDATE journal SET crc = crc + 1")
     db.close()
-    assert "is damaged" in complaint("verify", "tree.db")
-    found = answer("verify", "tree.db", code=1)
+    assert "is damaged" in error_of("verify", "tree.db")
+    found = json_of("verify", "tree.db", code=1)
     assert not found["sound"]
     assert "is damaged" in found["reason"]
-    assert "is damaged" in complaint("cut", "tree.db", "-k", 2)
+    assert "is damaged" in error_of("cut", "tree.db", "-k", 2)
 
 
 def test_a_damaged_saved_tree(folder, saved):
     content = bytearray((folder / saved).read_bytes())
     content[len(content) // 2] ^= 255
     (folder / saved).write_bytes(content)
-    assert "is damaged" in complaint("verify", saved)
-    assert not answer("verify", saved, code=1)["sound"]
+    assert "is damaged" in error_of("verify", saved)
+    assert not json_of("verify", saved, code=1)["sound"]
 
 
 @pytest.mark.parametrize(
@@ -435,18 +433,18 @@ def test_a_damaged_saved_tree(folder, saved):
 )
 def test_what_is_no_tree(words, folder):
     command, *options = words
-    assert complaint(command, "nothing.db", *options) == "nothing.db: No such file or directory"
-    assert "points.csv holds no tree" in complaint(command, "points.csv", *options)
-    assert "not one that evertree.open has written" in complaint(command, "items.db", *options)
+    assert error_of(command, "nothing.db", *options) == "nothing.db: No such file or directory"
+    assert "points.csv holds no tree" in error_of(command, "points.csv", *options)
+    assert "not one that evertree.open has written" in error_of(command, "items.db", *options)
 
 
 @pytest.mark.parametrize("words", [["remove", 1], ["refine"], ["insert", "points.csv"]])
 def test_trees_that_cannot_be_changed(words, saved):
     command, *options = words
-    assert "is a saved tree, which is only read" in complaint(command, saved, *options)
-    assert "holds no tree" in complaint(command, "points.csv", *options)
+    assert "is a saved tree, which can only be read" in error_of(command, saved, *options)
+    assert "holds no tree" in error_of(command, "points.csv", *options)
     if command != "insert":
-        assert complaint(command, "nothing.db", *options) == "nothing.db: No such file or directory"
+        assert error_of(command, "nothing.db", *options) == "nothing.db: No such file or directory"
 
 
 def test_a_tree_that_another_writes_to():
@@ -454,9 +452,9 @@ def test_a_tree_that_another_writes_to():
     with et.open("tree.db") as h:
         h.insert([[1.0, 1.0]], keys=["mine"])
         assert "mine" in run("cut", "tree.db", "-k", 3).stdout
-        assert answer("info", "tree.db")["points"] == 44
+        assert json_of("info", "tree.db")["points"] == 44
         run("verify", "tree.db")
         for words in (["remove", "tree.db", 1], ["refine", "tree.db"], ["insert", "tree.db", "points.npy"]):
-            text = complaint(*words)
-            assert f"tree.db cannot be changed now: another process, number {os.getpid()}, is writing to it" in text
+            text = error_of(*words)
+            assert f"tree.db is open for writing already, by process {os.getpid()}: try again when" in text
             assert "read_only" not in text

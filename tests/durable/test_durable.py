@@ -405,12 +405,12 @@ def test_copies_are_in_memory(rng, path):
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({"linkage": "single"}, r"linkage must be None or 'ward'.*set_linkage"),
-        ({"metric": "sqeuclidean"}, r"metric must be None or 'euclidean'.*set_metric"),
-        ({"goal": "homogeneous"}, "goal must be None or 'stable'"),
-        ({"search_width": None}, "search_width must be None or 7"),
-        ({"seed": 3}, "seed must be None or 0"),
-        ({"metric_params": {"p": 3}}, "metric_params must be None or None"),
+        ({"linkage": "single"}, r"linkage must be 'ward'.*set_linkage"),
+        ({"metric": "sqeuclidean"}, r"metric must be 'euclidean'.*set_metric"),
+        ({"goal": "homogeneous"}, "goal must be 'stable'"),
+        ({"search_width": None}, "search_width must be 7"),
+        ({"seed": 3}, "seed must be 0"),
+        ({"metric_params": {"p": 3}}, "metric_params must be None"),
     ],
 )
 def test_other_options_than_those_of_the_file_are_refused(path, wanted, message):

@@ -113,7 +113,7 @@ INSERTS = [
         {"keys": ["x", "a"]},
         errors.DuplicateKeyError,
         ValueError,
-        r"keys must be new; taken already: 'a'.*use update\(\)",
+        r"keys must be new; taken already: 'a': use update\(\)",
     ),
     ({"keys": ["x", "x"]}, errors.DuplicateKeyError, ValueError, "keys must differ; given more than once: 'x'"),
     ({"keys": ["x"]}, errors.InvalidKeyError, ValueError, "one key for each point, 2 in all; there are 1"),

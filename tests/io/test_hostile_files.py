@@ -15,7 +15,7 @@ import pytest
 
 import evertree as et
 from damaged import contents_of, mutant, saved_with, write
-from evertree.cli.tables import Source, read_points
+from evertree.cli.input_files import InputFile, read_points
 from evertree.errors import CorruptFileError, DataError, EvertreeError, FileFormatError
 from evertree.io.json_values import numeric_dtype
 from fuzz_files import outcome
@@ -288,7 +288,7 @@ def test_hostile_files_of_points_are_refused(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises((FileFormatError, DataError)):
-        read_points(Source(path))
+        read_points(InputFile(path))
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
@@ -297,4 +297,4 @@ def test_points_of_other_types_are_refused(tmp_path):
     for array in (np.ones((2, 2), complex), np.array([["a", "b"]]), np.ones((2, 2), "M8[s]"), np.ones((2, 2, 2))):
         np.save(path, array)
         with pytest.raises(EvertreeError, match="must have"):
-            read_points(Source(path))
+            read_points(InputFile(path))

@@ -392,7 +392,7 @@ def test_tables_of_other_settings_are_not_touched(sqlite_source):
         ({"key": "version"}, "key must be 'id'"),
         ({"scores": "jump"}, "scores must be None"),
     ):
-        with pytest.raises(ParameterError, match=f"{word}.* Choose another prefix, or pass reset=True"):
+        with pytest.raises(ParameterError, match=f"{word}.* give another prefix=, or reset=True"):
             sqlite_source.follow(**options)
     assert sqlite_source.rows("assignment") == before
     sqlite_source.follow(n_clusters=2, reset=True).close()

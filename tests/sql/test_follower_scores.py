@@ -125,7 +125,7 @@ def test_tables_without_scores(source):
     settings = json.loads(source.execute("SELECT settings FROM evertree_items_state")[0][0])
     del settings["scores"]
     source.execute("UPDATE evertree_items_state SET settings = :s", {"s": json.dumps(settings)})
-    with pytest.raises(ParameterError, match=r"scores must be None, .* Choose another prefix, or pass reset=True"):
+    with pytest.raises(ParameterError, match=r"scores must be None, .* give another prefix=, or reset=True"):
         source.follow(scores="jump")
     source.follow().close()
     source.follow(scores="jump", reset=True).close()

@@ -32,14 +32,14 @@ def run(*words: object, code: int = 0, stdin: str | bytes | None = None):
     return result
 
 
-def answer(*words: object, code: int = 0, stdin: str | bytes | None = None) -> dict:
+def json_of(*words: object, code: int = 0, stdin: str | bytes | None = None) -> dict:
     """What a command prints with ``--json``: one object, and nothing else."""
     lines = run(*words, "--json", code=code, stdin=stdin).stdout.splitlines()
     assert len(lines) == 1
     return json.loads(lines[0])
 
 
-def complaint(*words: object, code: int = 1, stdin: str | bytes | None = None) -> str:
+def error_of(*words: object, code: int = 1, stdin: str | bytes | None = None) -> str:
     """What a command that fails says: one line on standard error."""
     result = run(*words, code=code, stdin=stdin)
     if code == 1:

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 import evertree
-from evertree.cli import anomalies, cluster, edit, following, paper, read, try_out
+from evertree.cli import paper, try_out
+from evertree.cli.commands import anomalies, cluster, cut, export, follow, info, insert, plot, refine, remove, verify
 from evertree.cli.examples import epilog, help_text
 from evertree.cli.exits import EXIT_CODES, Commands
 
@@ -16,17 +17,17 @@ PANELS = {
     "Try": (try_out.demo, try_out.warmup),
     "Cluster a file": (cluster.cluster,),
     "Durable trees": (
-        edit.insert,
-        edit.remove,
-        edit.refine,
-        read.cut,
+        insert.insert,
+        remove.remove,
+        refine.refine,
+        cut.cut,
         anomalies.anomalies,
-        read.plot,
-        read.export,
-        read.info,
-        read.verify,
+        plot.plot,
+        export.export,
+        info.info,
+        verify.verify,
     ),
-    "Databases": (following.follow,),
+    "Databases": (follow.follow,),
     "The paper": (paper.reproduce,),
 }
 

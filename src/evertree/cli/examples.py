@@ -1,4 +1,4 @@
-"""Examples, which every command shows at the end of its help, and which run as tests."""
+"""The examples at the end of each command's help, which also run as tests."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any, TypeVar
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-#: By the name of a function: what each example does, and the command.
+#: For each command, by name: what each example does, and the line to type.
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {}
 
 
 def examples(*pairs: tuple[str, str]) -> Callable[[_Command], _Command]:
-    """Note the examples of a command: what each does, and how it reads."""
+    """Decorate a command with its examples: what each does, and the line to type."""
 
-    def note(command: _Command) -> _Command:
+    def register(command: _Command) -> _Command:
         EXAMPLES[command.__name__] = pairs
         return command
 
-    return note
+    return register
 
 
 def help_text(command: Callable[..., Any]) -> str:
-    """The docstring of a command, a line for each paragraph, so that it is wrapped where the terminal ends."""
+    """The docstring of a command with each paragraph on one line, so that the terminal decides where to wrap it."""
     paragraphs = inspect.getdoc(command) or ""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs.split("\n\n"))
 
 
 def epilog(command: Callable[..., Any]) -> str:
-    """What stands at the end of the help of a command."""
+    """The end of a command's help."""
     lines = [f"{what}:\n    {line}" for what, line in EXAMPLES[command.__name__]]
     return "\n".join(["[bold]Examples[/bold]", *lines])

@@ -4,61 +4,42 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from evertree.input.metrics import METRICS
 from evertree.linkages import LINKAGES
 
-#: The linkages.
 LinkageName = StrEnum("LinkageName", [(name.upper(), name) for name in LINKAGES])  # type: ignore[misc]
+GoalName = Literal["stable", "homogeneous"]
+MeasureName = Literal["jump", "displacement"]
 
-
-class GoalName(StrEnum):
-    """What a tree can be refined to."""
-
-    STABLE = "stable"
-    HOMOGENEOUS = "homogeneous"
-
-
-class MeasureName(StrEnum):
-    """How far a point stands apart."""
-
-    JUMP = "jump"
-    DISPLACEMENT = "displacement"
-
-
-_CLUSTERING = "How points are compared"
-_CUTS = "Cuts"
-_WINDOW = "Which points stay"
-_READING = "How the file is read"
-_EXPORTS = "Exports"
+# Options in the panels of a command's help.
+_reading = partial(typer.Option, rich_help_panel="How the file is read")
+_clustering = partial(typer.Option, rich_help_panel="How points are compared")
+_window = partial(typer.Option, rich_help_panel="Which points stay")
+_cuts = partial(typer.Option, rich_help_panel="Cuts")
+_exports = partial(typer.Option, rich_help_panel="Exports", metavar="FILE")
 
 
 def _metrics(incomplete: str) -> list[str]:
     return [name for name in [*METRICS, "precomputed"] if name.startswith(incomplete)]
 
 
-def _as_params(text: str | None) -> str | None:
-    """Refuse what is no JSON object."""
+def _json_object(text: str) -> dict[str, Any]:
     try:
-        is_object = text is None or isinstance(json.loads(text), dict)
+        found = json.loads(text)
     except ValueError:
-        is_object = False
-    if not is_object:
+        found = None
+    if not isinstance(found, dict):
         raise typer.BadParameter("""must be a JSON object, such as '{"p": 3}'""")
-    return text
+    return found
 
 
-def params_of(text: str | None) -> dict[str, Any] | None:
-    """The parameters of a metric, of a text that has been checked."""
-    params: dict[str, Any] | None = None if text is None else json.loads(text)
-    return params
-
-
-# What is read.
+# How the file is read.
 File = Annotated[
     Path,
     typer.Argument(
@@ -69,207 +50,145 @@ File = Annotated[
 ]
 Key = Annotated[
     str | None,
-    typer.Option(
+    _reading(
         metavar="COLUMN",
-        rich_help_panel=_READING,
         help="The column with the keys of the points (in an .npz file: the array). By default they are numbered.",
     ),
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(
+    _reading(
         metavar="A,B,C",
-        rich_help_panel=_READING,
         help="The columns to compare, by name, or by number from 1 where they have none. "
-        "By default all that have numbers, but for the key.",
+        "By default all that have numbers, except the key.",
     ),
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(
-        metavar="CHARACTER",
-        rich_help_panel=_READING,
-        help="What is between the columns of a text file. By default a comma; a tab in .tsv files.",
+    _reading(
+        metavar="CHARACTER", help="What separates the columns of a text file. By default a comma; in .tsv files a tab."
     ),
 ]
 Header = Annotated[
-    bool,
-    typer.Option(
-        "--header/--no-header",
-        rich_help_panel=_READING,
-        help="Whether the first line of a text file has the names of the columns.",
-    ),
+    bool, _reading("--header/--no-header", help="Whether the first line of a text file has the names of the columns.")
 ]
 Array = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        rich_help_panel=_READING,
-        help="Which array of an .npz file has the points. By default X, or the only matrix.",
-    ),
+    _reading(metavar="NAME", help="Which array of an .npz file has the points. By default X, or the only matrix."),
 ]
 
 # How points are compared.
 Linkage = Annotated[
-    LinkageName | None,
-    typer.Option(metavar="NAME", rich_help_panel=_CLUSTERING, help=f"One of {', '.join(LINKAGES)}; ward by default."),
+    LinkageName | None, _clustering(metavar="NAME", help=f"One of {', '.join(LINKAGES)}; ward by default.")
 ]
 Metric = Annotated[
     str | None,
-    typer.Option(
+    _clustering(
         metavar="NAME",
         autocompletion=_metrics,
-        rich_help_panel=_CLUSTERING,
         help="A SciPy metric, euclidean by default; seuclidean to put all columns on one scale, cosine for embeddings; "
         "or precomputed, where the file is a square matrix.",
     ),
 ]
 MetricParams = Annotated[
-    str | None,
-    typer.Option(
-        metavar="JSON",
-        callback=_as_params,
-        rich_help_panel=_CLUSTERING,
-        help="""Parameters of the metric, such as '{"p": 3}' for minkowski.""",
+    dict[str, Any] | None,
+    _clustering(
+        metavar="JSON", parser=_json_object, help="""Parameters of the metric, such as '{"p": 3}' for minkowski."""
     ),
 ]
 Goal = Annotated[
     GoalName | None,
-    typer.Option(
+    _clustering(
         metavar="NAME",
-        rich_help_panel=_CLUSTERING,
-        help="What refinement aims at: stable (the default), as batch clustering is, or homogeneous, as in the paper.",
+        help="What refinement aims at: stable (the default), as in batch clustering, or homogeneous, as in the paper.",
     ),
 ]
 SearchWidth = Annotated[
     int | None,
-    typer.Option(
+    _clustering(
         metavar="N",
         min=0,
-        rich_help_panel=_CLUSTERING,
         help="How widely to search for where points belong: 4 by default; 0 searches everywhere, for the exact tree.",
     ),
 ]
 
 Jobs = Annotated[
     int | None,
-    typer.Option(
+    _clustering(
         "--jobs",
         metavar="N",
-        rich_help_panel=_CLUSTERING,
-        help="How many threads build a large tree: -1 for all processors. The tree is the same for every number.",
+        help="How many threads build a large tree: -1 for all processors. The tree does not depend on it.",
     ),
 ]
 
 Batch = Annotated[
     bool,
-    typer.Option(
-        "--batch",
-        rich_help_panel=_CLUSTERING,
-        help="Start from the tree of a batch library: exact, in quadratic time, and memory but for ward.",
+    _clustering(
+        "--batch", help="Start from the tree of a batch library: exact, in quadratic time and, except for ward, memory."
     ),
 ]
 
 # Which points stay.
 KeepLast = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=0,
-        rich_help_panel=_WINDOW,
-        help="From now on only the N points that were inserted last; 0 lifts the limit.",
-    ),
+    int | None, _window(metavar="N", min=0, help="From now on keep only the N points inserted last; 0 lifts the limit.")
 ]
 MaxAge = Annotated[
     float | None,
-    typer.Option(
+    _window(
         metavar="AGE",
         min=0,
-        rich_help_panel=_WINDOW,
-        help="From now on no points that came longer ago than that: seconds, or the unit of --time; 0 lifts the limit.",
+        help="From now on drop points older than this: in seconds, or in the unit of --time; 0 lifts the limit.",
     ),
 ]
 Time = Annotated[
     float | None,
-    typer.Option(
+    _window(
         "--time",
         metavar="NUMBER",
-        rich_help_panel=_WINDOW,
-        help="When the points came, for --max-age by the clock of the data. By default now.",
+        help="When the points came, if --max-age goes by the clock of the data. By default now.",
     ),
 ]
 
 # Cuts.
 NClusters = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--n-clusters", "-k", metavar="N", min=1, rich_help_panel=_CUTS, help="Cut into so many clusters. Repeatable."
-    ),
+    list[int] | None, _cuts("--n-clusters", "-k", metavar="N", min=1, help="Cut into N clusters. Repeatable.")
 ]
-Heights = Annotated[
-    list[float] | None,
-    typer.Option("--height", metavar="HEIGHT", min=0, rich_help_panel=_CUTS, help="Cut at a height. Repeatable."),
-]
+Heights = Annotated[list[float] | None, _cuts("--height", metavar="HEIGHT", min=0, help="Cut at a height. Repeatable.")]
 MinClusterSize = Annotated[
     int | None,
-    typer.Option(
+    _cuts(
         metavar="N",
         min=1,
-        rich_help_panel=_CUTS,
-        help="The fewest points of a cluster; those in smaller pieces get the label -1. Alone, it is a cut by itself.",
+        help="The fewest points of a cluster; points in smaller pieces get the label -1. Alone, it is a cut by itself.",
     ),
 ]
 Labels = Annotated[
     Path | None,
-    typer.Option(
+    _cuts(
         "--output",
         "-o",
         metavar="FILE",
-        rich_help_panel=_CUTS,
         help="Where the clusters go, a line for each point: .csv, .parquet, or - for standard output, the default.",
     ),
 ]
 
 # Exports.
-Newick = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="The tree as Newick text; - for standard output."),
-]
-TreeJson = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="The tree as nested JSON; - for standard output."),
-]
-LinkageMatrix = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="SciPy's linkage matrix, .npy or .csv."),
-]
-Html = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="A page to look through the tree with, .html."),
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="A picture of the tree: .png, .svg or .pdf."),
-]
-Save = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_EXPORTS, help="The tree as a file that evertree.load reads."),
-]
-Store = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", rich_help_panel=_EXPORTS, help="A new durable tree, for insert, remove, refine and follow."
-    ),
-]
+Newick = Annotated[Path | None, _exports(help="The tree as Newick text; - for standard output.")]
+TreeJson = Annotated[Path | None, _exports(help="The tree as nested JSON; - for standard output.")]
+LinkageMatrix = Annotated[Path | None, _exports(help="SciPy's linkage matrix, .npy or .csv.")]
+Html = Annotated[Path | None, _exports(help="A page to explore the tree, .html.")]
+Plot = Annotated[Path | None, _exports(help="A picture of the tree: .png, .svg or .pdf.")]
+Save = Annotated[Path | None, _exports(help="The tree as a file that evertree.load reads.")]
+Store = Annotated[Path | None, _exports(help="A new durable tree, for insert, remove, refine and follow.")]
 
-# Trees and what is done to them.
+# Trees, and the rest.
 Tree = Annotated[Path, typer.Argument(metavar="TREE", show_default=False, help="The file of a durable tree.")]
 AnyTree = Annotated[
     Path,
     typer.Argument(
         metavar="TREE",
         show_default=False,
-        help="The file of a durable tree, also while others write to it, or one that --save wrote.",
+        help="The file of a durable tree, also while others write to it, or one written by --save.",
     ),
 ]
 Seconds = Annotated[

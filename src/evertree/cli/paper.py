@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from evertree.cli.examples import examples
-from evertree.cli.exits import INTERRUPTED, complain
+from evertree.cli.exits import INTERRUPTED, print_error
 
 
 @examples(
@@ -42,5 +42,5 @@ def reproduce(
     try:
         command.run(Console(), command.Options(output, repetitions, extended, seed, jobs, mnist))
     except KeyboardInterrupt:
-        complain("interrupted; the same command goes on from here")
+        print_error("interrupted; the same command goes on from here")
         raise typer.Exit(INTERRUPTED) from None

@@ -11,7 +11,8 @@ import typer
 
 from evertree.cli import options
 from evertree.cli.examples import examples
-from evertree.cli.output import Voice, bar, counted
+from evertree.cli.output import Output, plural
+from evertree.cli.progress_bar import progress_bar
 
 
 class DtypeName(StrEnum):
@@ -59,27 +60,22 @@ def warmup(
     Compiled kernels are kept on disk, and last until evertree, Numba or the processor changes. The environment variable
     NUMBA_CACHE_DIR says where, if not beside the package.
     """
-    from evertree.cli import compiling
+    from evertree.cli import precompile
 
     wanted = list(options.LinkageName) if everything else linkage or [options.LinkageName("ward")]
-    jobs = compiling.jobs(wanted, dtype or list(DtypeName))
-    voice = Voice(as_json)
+    cases = precompile.warmup_cases(wanted, dtype or list(DtypeName))
+    out = Output(as_json)
     began = time.perf_counter()
     counts = []
-    with bar("Compiling", len(jobs)) as show:
-        for n_done, job in enumerate(jobs):
-            show(n_done, str(job))
-            counts.append(compiling.compile_for(job))
+    with progress_bar("Compiling", len(cases)) as show:
+        for n_done, case in enumerate(cases):
+            show(n_done, str(case))
+            counts.append(precompile.compile_case(case))
     seconds = time.perf_counter() - began
-    place = compiling.place()
-    for job, count in zip(jobs, counts, strict=True):
-        done = f"{counted(count, 'function')} compiled" if count else "nothing had to be done"
-        voice.say(f"{job}: {done}")
-    voice.say(f"{seconds:.1f} s; {compiling.where(place)}")
-    voice.answer(
-        {
-            "compiled": {str(job): count for job, count in zip(jobs, counts, strict=True)},
-            "seconds": seconds,
-            "cache": place,
-        }
-    )
+    folder = precompile.cache_folder()
+    for case, count in zip(cases, counts, strict=True):
+        done = f"{plural(count, 'function')} compiled" if count else "nothing had to be done"
+        out.text(f"{case}: {done}")
+    out.text(f"{seconds:.1f} s; {precompile.cache_text(folder)}")
+    compiled = {str(case): count for case, count in zip(cases, counts, strict=True)}
+    out.json({"compiled": compiled, "seconds": seconds, "cache": folder})

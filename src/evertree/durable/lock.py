@@ -27,8 +27,8 @@ class WriterLock:
                 holder = _process(self._lock.lock_file)
                 if holder is not None:  # otherwise its last holder has just removed it
                     raise LockedError(
-                        f"{path} is open for writing already, by process {holder}: close it there, or use "
-                        "open(path, read_only=True)"
+                        f"{path} is open for writing already, by process {holder}",
+                        remedy="close it there, or use open(path, read_only=True)",
                     ) from None
             except OSError as error:
                 place = self._lock.lock_file

@@ -161,11 +161,12 @@ def _check_options(place: str, h: Hierarchy, wanted: Mapping[str, Any]) -> None:
         else:
             is_same = _params_agree(found, value) if name == "metric_params" else found == value
         if not is_same:
-            change = {"linkage": "set_linkage() changes it", "metric": "set_metric() changes it"}
-            remedy = change.get(name, "a new file, with start=, can have another")
             shown = h.state.live.scheme.metric_name if name == "metric" else repr(found)
+            change = f", or change this one with set_{name}()" if name in ("linkage", "metric") else ""
             raise ParameterError(
-                f"{name} must be None or {shown}, which the hierarchy in {place} has; it is {value!r}: {remedy}"
+                f"{name} must be {shown}, as in {place}; it is {value!r}",
+                parameter=name,
+                remedy=f"use another file{change}",
             )
 
 

@@ -95,7 +95,7 @@ class KeyTable:
         taken = [key for key in keys if key in self]
         if taken:
             raise DuplicateKeyError(
-                f"keys must be new; taken already: {listed(taken)}. To change a live point use update()"
+                f"keys must be new; taken already: {listed(taken)}", remedy="use update() to change live points"
             )
 
     def oldest(self, count: int) -> tuple[list[Hashable], NDArray[np.int32]]:

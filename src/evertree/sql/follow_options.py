@@ -124,7 +124,8 @@ class FollowOptions:
             if value != theirs.get(name):
                 raise ParameterError(
                     f"{name} must be {theirs.get(name)!r}, as when the tables with the prefix {self.prefix!r} were "
-                    f"written; it is {value!r}. Choose another prefix, or pass reset=True, which drops these tables"
+                    f"written; it is {value!r}",
+                    remedy="give another prefix=, or reset=True, which drops these tables",
                 )
 
 

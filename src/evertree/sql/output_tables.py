@@ -85,7 +85,8 @@ class OutputTables:
         if len(existing) < len(tables):
             raise ParameterError(
                 f"prefix must be that of a follower's three tables, or of none; {self._options.prefix!r} has only "
-                f"{listed(existing)}: choose another prefix, or pass reset=True, which drops what is there"
+                f"{listed(existing)}",
+                remedy="give another prefix=, or reset=True, which drops what is there",
             )
         self._check_stored(connection)
         previous = connection.scalar(sa.select(self._state.c.follower))
@@ -110,8 +111,8 @@ class OutputTables:
         if kind != self._source.key_type.name:
             raise ParameterError(
                 f"key must be of the type that it had when {table!r} was made, {kind}; {key!r} is "
-                f"{self._source.key_type.name} now: change it there too, and in the events, or pass reset=True, which "
-                "drops them"
+                f"{self._source.key_type.name} now",
+                remedy="change it there too, and in the events, or give reset=True, which drops them",
             )
 
     def read_state(self, connection: sa.Connection) -> FollowerState:

@@ -1,4 +1,4 @@
-"""Kernels compiled ahead: everything is used once, on a few points."""
+"""Compile kernels ahead of use, by using everything once on a few points."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy as np
 from evertree import kernels, quality
 from evertree.batch import agglomerate
 from evertree.hierarchy import Hierarchy
-from evertree.linkages import LINKAGES, Linkage
+from evertree.linkages import LINKAGES
 from evertree.tree.scheme import Scheme
 from evertree.tree.statistics import FEWEST_TO_REORDER
 
-#: Points, of which there are enough for every step.
+#: Enough points for every step.
 _N_POINTS = 24
 
 
-class Job(NamedTuple):
-    """What is compiled in one go."""
+class WarmupCase(NamedTuple):
+    """Kernels that are compiled together."""
 
     linkage: str
     metric: str
@@ -31,40 +31,38 @@ class Job(NamedTuple):
         return f"{self.linkage} on {self.metric}, {self.dtype}"
 
 
-def jobs(linkages: Sequence[str], dtypes: Sequence[str]) -> list[Job]:
-    """All that there is to do."""
+def warmup_cases(linkages: Sequence[str], dtypes: Sequence[str]) -> list[WarmupCase]:
+    """All that there is to compile.
+
+    Metrics other than these share their kernels, but for the comparison of two points, which compiles in no time.
+    """
     return [
-        Job(str(linkage), metric, str(dtype))
+        WarmupCase(str(linkage), metric, str(dtype))
         for linkage in dict.fromkeys(linkages)
-        for metric in _metrics(LINKAGES[linkage])
+        for metric in (["sqeuclidean"] if LINKAGES[linkage].statistics == "squared" else []) + ["euclidean"]
         for dtype in dict.fromkeys(dtypes)
     ]
 
 
-def _metrics(linkage: Linkage) -> list[str]:
-    """Those for which a linkage has kernels of its own: others only compile what compares two points, in a blink."""
-    return ["sqeuclidean", "euclidean"] if linkage.statistics == "squared" else ["euclidean"]
-
-
-def compile_for(job: Job) -> int:
+def compile_case(case: WarmupCase) -> int:
     """Use everything once, and return how many functions had to be compiled for it."""
     from numba.core import event
 
-    X = np.random.default_rng(0).normal(size=(_N_POINTS, 3)).astype(job.dtype)
-    with event.install_recorder("numba:compile") as recorder, _silence():
+    X = np.random.default_rng(0).normal(size=(_N_POINTS, 3)).astype(case.dtype)
+    with event.install_recorder("numba:compile") as recorder, _no_log():
         for goal in ("stable", "homogeneous"):
-            _edit(Hierarchy(job.linkage, job.metric, goal=goal), X)
-        _read(agglomerate(X, job.linkage, job.metric))
-        Hierarchy.random(X, job.linkage, job.metric).refine()
-        if Scheme(job.linkage, job.metric).has_statistics and is_on():  # large trees are put in order now and then
-            many = np.random.default_rng(0).normal(size=(2 * FEWEST_TO_REORDER, 1)).astype(job.dtype)
-            Hierarchy(job.linkage, job.metric).insert(many)
+            _edit(Hierarchy(case.linkage, case.metric, goal=goal), X)
+        _read(agglomerate(X, case.linkage, case.metric))
+        Hierarchy.random(X, case.linkage, case.metric).refine()
+        if Scheme(case.linkage, case.metric).has_statistics and _has_compiler():  # large trees are reordered at times
+            many = np.random.default_rng(0).normal(size=(2 * FEWEST_TO_REORDER, 1)).astype(case.dtype)
+            Hierarchy(case.linkage, case.metric).insert(many)
     return len(recorder.buffer) // 2  # an event is recorded when it starts and when it ends
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
-    """Let nobody be told that kernels are compiled, who has asked for it."""
+def _no_log() -> Iterator[None]:
+    """Do not log that kernels are compiled, because that was asked for."""
     logger = logging.getLogger("evertree")
     logger.addFilter(_nothing)
     try:
@@ -100,24 +98,23 @@ def _read(h: Hierarchy) -> None:
     quality.tree_value(h)
 
 
-def is_on() -> bool:
-    """Whether there is a compiler."""
+def _has_compiler() -> bool:
     import numba
 
     return not numba.config.DISABLE_JIT
 
 
-def place() -> str | None:
+def cache_folder() -> str | None:
     """The folder in which compiled kernels are kept; None if there is none."""
     cache = getattr(kernels.shared.stabilise.stabilise, "_cache", None)
     found: str | None = getattr(cache, "cache_path", None)
     return found
 
 
-def where(place: str | None) -> str:
-    """Where kernels are kept, in words."""
-    if not is_on():
+def cache_text(folder: str | None) -> str:
+    """Where compiled kernels are kept, in words."""
+    if not _has_compiler():
         return "the compiler is switched off by NUMBA_DISABLE_JIT"
-    if place is None:
+    if folder is None:
         return "they cannot be kept: set NUMBA_CACHE_DIR to a folder that can be written to"
-    return f"they are kept in {place}"
+    return f"they are kept in {folder}"

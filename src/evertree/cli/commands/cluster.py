@@ -1,0 +1,146 @@
+"""``evertree cluster``: from a file of points to a tree, cuts, exports and pictures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from pathlib import Path
+
+import typer
+
+import evertree
+from evertree.cli import options
+from evertree.cli.examples import examples
+from evertree.cli.exits import INTERRUPTED, print_error
+from evertree.cli.input_files import InputFile, PointTable, read_points
+from evertree.cli.option_groups import DEFAULT_CUT, ClusteringOptions, CutOptions, cut_lines, describe_cuts
+from evertree.cli.output import DASH, Output, report_json, report_text
+from evertree.cli.output_files import TABLES, TreeExports, check_output_files, file_lines, write_table, written_files
+from evertree.cli.progress_bar import progress_bar, refine_with_bar
+from evertree.errors import ParameterError
+from evertree.hierarchy import Hierarchy
+
+#: Points inserted between two updates of the progress bar.
+_CHUNK = 4096
+
+
+@examples(
+    ("Three clusters of the rows of a table, as CSV", "evertree cluster points.csv --key id --n-clusters 3"),
+    (
+        "Columns in different units, on one scale",
+        "evertree cluster points.csv --metric seuclidean -k 2 -k 5 -o labels.csv",
+    ),
+    (
+        "A picture, and the tree for SciPy",
+        "evertree cluster points.npy -k 3 --plot tree.png --linkage-matrix Z.npy",
+    ),
+    ("Only what three seconds allow", "evertree cluster points.parquet --seconds 3 --min-cluster-size 5"),
+    ("In a pipe", "cat points.csv | evertree cluster - --columns x,y --newick -"),
+    ("A tree that lives on, for insert, remove and refine", "evertree cluster points.csv --key id --store new.db"),
+)
+def cluster(
+    file: options.File,
+    key: options.Key = None,
+    columns: options.Columns = None,
+    delimiter: options.Delimiter = None,
+    header: options.Header = True,
+    array: options.Array = None,
+    linkage: options.Linkage = None,
+    metric: options.Metric = None,
+    metric_params: options.MetricParams = None,
+    goal: options.Goal = None,
+    search_width: options.SearchWidth = None,
+    jobs: options.Jobs = None,
+    seconds: options.Seconds = None,
+    batch: options.Batch = False,
+    n_clusters: options.NClusters = None,
+    height: options.Heights = None,
+    min_cluster_size: options.MinClusterSize = None,
+    output: options.Labels = None,
+    newick: options.Newick = None,
+    tree_json: options.TreeJson = None,
+    linkage_matrix: options.LinkageMatrix = None,
+    html: options.Html = None,
+    plot: options.Plot = None,
+    save: options.Save = None,
+    store: options.Store = None,
+    as_json: options.Json = False,
+) -> None:
+    """Cluster the points of a file.
+
+    The tree is refined until it is the one that batch clustering would make, or until the time is over; Ctrl-C ends
+    the refinement and keeps what was reached. Without a cut and an export, it is cut into 10 clusters.
+    """
+    began = time.perf_counter()
+    source = InputFile(file, key, columns, delimiter, header, array)
+    clustering = ClusteringOptions(linkage, metric, metric_params, goal, search_width, jobs)
+    cuts = CutOptions(n_clusters or [], height or [], min_cluster_size)
+    exports = TreeExports(newick, tree_json, linkage_matrix, html, plot, save)
+    if not cuts and not exports.paths and store is None:
+        cuts = DEFAULT_CUT
+    label_file = DASH if output is None and cuts and not as_json else output
+    if label_file is not None and not cuts:
+        raise typer.BadParameter("needs --n-clusters, --height or --min-cluster-size", param_hint="--output")
+    out = Output(as_json, label_file == DASH or exports.on_stdout)
+    clustering.check()
+    _check_files(label_file, exports, store, file)
+
+    points = read_points(source)
+    out.text(*points.summary())
+    if batch:
+        h = evertree.agglomerate(points.values, keys=points.keys, **clustering.keywords(points.values))
+    else:
+        h = Hierarchy(**clustering.keywords(points.values))
+        insert_with_bar(h, points)
+    report = refine_with_bar(h, seconds)
+    if report is None:
+        print_error("interrupted: the results are of the tree as far as it was refined")
+    else:
+        out.text(f"{h.linkage} on {h.metric}: {report_text(report)}")
+    labels = cuts.cut(h)
+    out.text(*cut_lines(labels))
+
+    if label_file is not None:
+        write_table(label_file, points.key_name, h.keys(), labels)
+    exports.write(h, next(iter(labels.values()), None))
+    if store is not None:
+        evertree.open(store, start=h).close()
+    files = written_files({"labels": label_file, **exports.paths, "store": store})
+    out.text(*file_lines(files))
+    out.json(
+        {
+            "points": len(h),
+            "columns": points.columns,
+            "left_out": points.left_out,
+            "linkage": h.linkage,
+            "metric": h.metric,
+            "goal": h.goal,
+            "refinement": None if report is None else report_json(report),
+            "cuts": describe_cuts(labels),
+            "files": files,
+            "seconds": time.perf_counter() - began,
+        }
+    )
+    if report is None:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _check_files(labels: Path | None, exports: TreeExports, store: Path | None, source: Path) -> None:
+    check_output_files({"--output": (labels, TABLES), **exports.to_check(), "--store": (store, ())}, source)
+    if store is not None and store.exists():
+        raise ParameterError(f"--store makes a new tree, and {store} exists already: see evertree insert")
+
+
+def insert_with_bar(h: Hierarchy, points: PointTable, time: float | None = None) -> list[Hashable]:
+    """Insert points into an empty tree in memory; return their keys."""
+    n = len(points.values)
+    if h.metric == "precomputed":
+        return h.insert(points.values, points.keys, time=time)
+    keys: list[Hashable] = []
+    with progress_bar("Inserting", n) as show:
+        while len(keys) < n:
+            # Several threads insert as many points at once as there are in the tree.
+            chunk = slice(len(keys), len(keys) + (_CHUNK if h.n_jobs is None else max(_CHUNK, len(keys))))
+            keys += h.insert(points.values[chunk], None if points.keys is None else points.keys[chunk], time=time)
+            show(len(keys), f"{len(keys):,} of {n:,} points")
+    return keys

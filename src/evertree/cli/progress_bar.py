@@ -1,0 +1,59 @@
+"""Progress bars on standard error, where that is a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from evertree.cli.output import moves_text
+from evertree.hierarchy import Hierarchy
+from evertree.tree.refine import Report
+
+
+@contextmanager
+def progress_bar(title: str, total: float) -> Iterator[Callable[[float, str], None]]:
+    """Show a bar; call what this yields with how much is done, and a text."""
+    if not sys.stderr.isatty():
+        yield lambda done, text: None  # noqa: ARG005
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=total, text="")
+        with _on_compilation(lambda: progress.update(task, text="compiling, once; see evertree warmup")):
+            yield lambda done, text: progress.update(task, completed=done, text=text)
+
+
+@contextmanager
+def _on_compilation(callback: Callable[[], object]) -> Iterator[None]:
+    """Call a function whenever a kernel is compiled, which takes up to half a minute."""
+    from numba.core import event
+
+    class Listener(event.Listener):  # type: ignore[misc]  # mypy does not read Numba
+        def on_start(self, _: Any) -> None:
+            callback()
+
+        def on_end(self, _: Any) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Listener()):
+        yield
+
+
+def refine_with_bar(
+    h: Hierarchy, seconds: float | None, moves: int | None = None, until: str | None = None
+) -> Report | None:
+    """Refine a tree; None if Ctrl-C ended it, which keeps what was done."""
+    with progress_bar("Refining", 1.0) as show:
+
+        def on_progress(report: Report) -> None:
+            show(report.quality, f"quality {report.quality:.1%}, {moves_text(report)}")
+
+        try:
+            return h.refine(seconds, moves, until, progress=on_progress)
+        except KeyboardInterrupt:
+            return None
