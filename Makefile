@@ -34,7 +34,7 @@ demo: $(VENV)/demo
 	$(BIN)/evertree demo
 
 reproduce: $(VENV)/demo
-	$(BIN)/evertree reproduce $(if $(EXTENDED),--extended)
+	$(BIN)/python -m paper.reproduce $(if $(EXTENDED),--extended)
 
 # Two at once, as none uses more than one core. Those that start processes come last, and find compiled kernels.
 test: $(VENV)/test

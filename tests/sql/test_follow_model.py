@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import sqlalchemy as sa
-from conftest import COMPILED
 
+from conftest import COMPILED
 from evertree.errors import DatabaseError
 from followed import DATABASES, Model, Source, blob_rows
 

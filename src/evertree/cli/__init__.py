@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import evertree
-from evertree.cli import anomalies, cluster, edit, following, paper, read, try_out
+from evertree.cli import anomalies, cluster, edit, following, read, try_out
 from evertree.cli.examples import epilog, help_text
 from evertree.cli.exits import EXIT_CODES, Commands
 
@@ -27,7 +27,6 @@ PANELS = {
         read.verify,
     ),
     "Databases": (following.follow,),
-    "The paper": (paper.reproduce,),
 }
 
 app = typer.Typer(
