@@ -82,11 +82,7 @@ def _compiled(function: Callable[..., Any], nogil: bool) -> Any:
         cache_file._source_stamp  # noqa: B018  to know that this Numba has it
         cache_file._source_stamp = _stamp(function)
         cache_file._load_index = _or_nothing(cache_file._load_index)
-    except (
-        RuntimeError,
-        AttributeError,
-        OSError,
-    ):  # nowhere to keep it, or no way to stamp it: compile in every process
+    except (RuntimeError, AttributeError, OSError):  # nowhere to keep it, or no way to stamp it: in every process
         return numba.njit(nogil=nogil, **_FOR_PYTHON)(function)
     return compiled
 
