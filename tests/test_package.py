@@ -20,6 +20,7 @@ import pytest
 import evertree
 from evertree.kernels import notice
 from evertree.kernels.columns import MeanTree, PairTree
+from evertree.kernels.compile import _stamp
 
 PROJECT = Path(__file__).parents[1]
 
@@ -151,6 +152,20 @@ def test_an_edited_kernel_is_recompiled(tmp_path):
     after = run(code, cache, PYTHONDONTWRITEBYTECODE="1")
     assert after["compiled"] > 0
     assert after["height"] == pytest.approx(2 * before["height"])
+
+
+def test_a_kernel_outside_the_package_is_stamped_with_its_file(tmp_path):
+    def stamp(folder, code):
+        path = tmp_path / folder / "kernels.py"
+        path.parent.mkdir()
+        path.write_text(code)
+        names: dict = {}
+        exec(compile(code, path, "exec"), names)
+        return _stamp(names["f"])
+
+    one, same, other = (stamp(*pair) for pair in (("a", "def f(): 1"), ("b", "def f(): 1"), ("c", "def f(): 2")))
+    assert one == same
+    assert len({one, other, _stamp(notice.tell_when_compiled)}) == 3
 
 
 def test_version():
