@@ -78,6 +78,7 @@ def _compile(X: NDArray[np.float64]) -> None:
         h.update([6], X[8:9])
         h.remove([7])
         h.refine()
+    agglomerate(X[:8], "ward")
 
 
 def _stream(console: Console, X: NDArray[np.float64], y: NDArray[np.int64], seed: int) -> Row:
