@@ -42,7 +42,7 @@ plt.show()
 
 # %%
 # `evertree.Hierarchy.instability` measures what the quality estimates: it draws nodes, and searches the whole tree for
-# clusters that would rather merge with them, and they with those.
+# clusters that form a blocking pair with them.
 
 blocked = h.instability(sample=500)
 print(
