@@ -13,7 +13,7 @@ help:
 	@echo "make coverage   run the fast tests with the compiler off, and say which lines they leave out"
 	@echo "make mutate   break lines of the source one by one, and see that a test notices each"
 	@echo "make docs    build the documentation site in docs/_build/html"
-	@echo "make animation   draw the moving picture of the documentation anew"
+	@echo "make animation   draw the moving picture of the documentation"
 	@echo "make lint    ruff, mypy and the import contract"
 	@echo "make dist-check   build the wheel and the sdist, install them, and use each extra; before a release"
 	@echo "make bench   measure speed and memory beside other libraries"
@@ -34,7 +34,7 @@ demo: $(VENV)/demo
 	$(BIN)/evertree demo
 
 reproduce: $(VENV)/demo
-	$(BIN)/evertree reproduce $(if $(EXTENDED),--extended)
+	$(BIN)/python -m paper.reproduce $(if $(EXTENDED),--extended)
 
 # Two at once, as none uses more than one core. Those that start processes come last, and find compiled kernels.
 test: $(VENV)/test
@@ -72,7 +72,7 @@ docs: $(VENV)/docs $(VENV)/test
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 animation: $(VENV)/demo
-	$(BIN)/python docs/make_animation.py
+	cd docs/images && $(CURDIR)/$(BIN)/python $(CURDIR)/examples/plot_animation.py
 
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks.live_tree

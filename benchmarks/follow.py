@@ -12,11 +12,11 @@ import time
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.support.postgres import Server, binaries
 
 from benchmarks import datasets
 from evertree import Hierarchy
 from evertree.sql import Follower, Tick, follow
+from tests.support.postgres import Server, binaries
 
 N_COLUMNS = 16
 NAMES = [f"x{k}" for k in range(N_COLUMNS)]

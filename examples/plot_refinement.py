@@ -30,12 +30,19 @@ print(report.stopped_by, f"{et.quality.dendrogram_purity(h, digit):.2f}")
 # %%
 # The history of the second refinement.
 
-h.plot_refinement(report)
+seconds, quality, moves = zip(*report.history, strict=True)
+fig, ax = plt.subplots(layout="constrained")
+ax.step(seconds, quality, where="post", color="C0")
+ax.set_xlabel("seconds")
+ax.set_ylabel("quality: share of nodes with nothing wrong", color="C0")
+made = ax.twinx()
+made.step(seconds, moves, where="post", color="C1")
+made.set_ylabel("moves and grafts", color="C1")
 plt.show()
 
 # %%
 # `evertree.Hierarchy.instability` measures what the quality estimates: it draws nodes, and searches the whole tree for
-# clusters that would rather merge with them, and they with those.
+# clusters that form a blocking pair with them.
 
 blocked = h.instability(sample=500)
 print(

@@ -138,10 +138,6 @@ def test_history_of_a_refinement(rng):
     assert (quality[0], quality[-1], made[0], made[-1]) == (0.0, 1.0, 0, report.moves + report.grafts)
     assert seconds[-1] == report.seconds
     assert "history" not in repr(report)
-    assert h.plot_refinement(report, ax=Figure().subplots()).get_xlabel() == "seconds"
-    assert h.plot_refinement(h.refine(), ax=Figure().subplots()).get_ylabel().startswith("quality")
-    with pytest.raises(ParameterError, match="report must be what refine"):
-        h.plot_refinement(None)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])

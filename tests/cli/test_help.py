@@ -30,7 +30,7 @@ def test_commands_stand_in_panels():
         for command in commands:
             assert re.search(rf"│ {command.__name__}\s", text)
     assert set(EXAMPLES) == set(COMMANDS)
-    assert {"Try", "Cluster a file", "Durable trees", "Databases", "The paper"} == set(PANELS)
+    assert {"Try", "Cluster a file", "Durable trees", "Databases"} == set(PANELS)
 
 
 def test_exit_codes_are_told():
@@ -61,16 +61,15 @@ def test_help_of_a_command(name):
 @pytest.fixture
 def _light(monkeypatch):
     """What would take minutes, or go on for ever, is only called."""
-    from evertree import demo
-    from evertree.cli import precompile
-    from evertree.reproduce import command
+    from evertree.cli import demonstration, precompile
 
     def follow(self, interval, listen, on_tick, stop, full_every):
         on_tick(self.poll())
         stop.set()
 
-    monkeypatch.setattr(demo, "run", lambda console, output, seed: console.print(output.write_text("a picture")))
-    monkeypatch.setattr(command, "run", lambda console, wanted: console.print(str(wanted.output)))
+    monkeypatch.setattr(
+        demonstration, "run", lambda console, output, seed: console.print(output.write_text("a picture"))
+    )
     monkeypatch.setattr(precompile, "compile_case", lambda case: 0)
     try:
         from evertree.sql import Follower
@@ -147,7 +146,7 @@ def test_page_runs(tmp_path, monkeypatch):
 
 def test_page_has_every_command():
     for name in COMMANDS:
-        assert f"`{name}`" in PAGE or f"evertree {name}" in PAGE or name in ("demo", "reproduce")
+        assert f"`{name}`" in PAGE or f"evertree {name}" in PAGE or name == "demo"
 
 
 def test_options_have_the_choices_of_the_library():
@@ -166,7 +165,7 @@ def complete(words: str, monkeypatch) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("evertree re", ["remove", "refine", "reproduce"]),
+        ("evertree re", ["remove", "refine"]),
         ("evertree cluster points.csv --linkage ", list(options.LinkageName)),
         ("evertree insert --metric co", ["cosine", "correlation"]),
         ("evertree cluster --goal ", list(GOALS)),

@@ -1,4 +1,4 @@
-"""The images of the reproduction: the sample that comes with the package, and files of the whole set."""
+"""The images of the reproduction: the sample beside the code, and files of the whole set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evertree.errors import DataError, ParameterError
-from evertree.reproduce import mnist
+from paper import mnist
 
 PROJECT = Path(__file__).parents[2]
 

@@ -20,9 +20,11 @@ from scipy.spatial.distance import pdist, squareform
 import naive
 from evertree import Hierarchy, agglomerate
 from evertree.errors import ParameterError
-from evertree.reproduce import command, figures, runner, section5, statements
-from evertree.reproduce.fits import fit_log_growth, fit_power_law
-from evertree.reproduce.questions import (
+from helpers import nested
+from paper import figures, reproduce, runner, section5, statements
+from paper.fits import fit_log_growth, fit_power_law
+from paper.questions import (
+    QUESTIONS,
     growth,
     insertion_orders,
     metric_learning,
@@ -30,9 +32,7 @@ from evertree.reproduce.questions import (
     over_time,
     random_single,
 )
-from evertree.reproduce.records import Records, check_settings, write_table
-from evertree.reproduce.study import Settings, Study
-from helpers import nested
+from paper.study import Records, Settings, Study, check_settings, write_table
 
 PROJECT = Path(__file__).parents[2]
 
@@ -260,16 +260,17 @@ def test_other_settings_are_refused(tmp_path):
 def test_workers_end_with_the_first_process(tmp_path):
     """However that ends: kill -9 leaves it no time to tell them."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import multiprocessing, pathlib\n"
+        "import sys; sys.path[:0] = sys.argv[2:]; import pathlib\n"
         "from test_reproduce import *\n"
         "study = Study('numbers', 'Numbers', ('case',), (), [(i,) for i in range(50)], wait_for_ever)\n"
         "if __name__ == '__main__':\n"
-        "    run_quietly(study, Records(pathlib.Path(sys.argv[2]), study), 2)\n"
+        "    run_quietly(study, Records(pathlib.Path(sys.argv[1]), study), 2)\n"
     )
     script = tmp_path / "script.py"
     script.write_text(code)
     folder = tmp_path / "out"
-    with subprocess.Popen([sys.executable, script, str(Path(__file__).parents[1] / "support"), str(folder)]) as process:
+    places = [PROJECT, PROJECT / "tests" / "support", PROJECT / "tests" / "paper"]
+    with subprocess.Popen([sys.executable, script, folder, *places]) as process:
         until = time.monotonic() + 60
         while len(list(tmp_path.glob("worker-*"))) < 2 and time.monotonic() < until:
             time.sleep(0.05)
@@ -284,7 +285,7 @@ def test_workers_end_with_the_first_process(tmp_path):
 
 def wait_for_ever(settings, case):
     if case[0]:
-        (Path(sys.argv[2]).parent / f"worker-{os.getpid()}").touch()
+        (Path(sys.argv[1]).parent / f"worker-{os.getpid()}").touch()
         time.sleep(600)
     return []
 
@@ -323,17 +324,20 @@ def test_an_error_in_another_process_ends_the_run(tmp_path):
         run_quietly(study, records, 2)
 
 
-def reproduce(folder, *arguments, **options):
-    words = [sys.executable, "-m", "evertree", "reproduce", "--output", str(folder), *arguments]
-    return subprocess.run(words, capture_output=True, text=True, **options)
+def words(folder, *arguments):
+    return [sys.executable, "-m", "paper.reproduce", "--output", str(folder), *arguments]
+
+
+def run_command(folder, *arguments):
+    return subprocess.run(words(folder, *arguments), capture_output=True, text=True, cwd=PROJECT)
 
 
 @pytest.mark.slow
 @pytest.mark.process
 def test_small_run(tmp_path):
     """The command end to end: stopped by Ctrl-C, resumed, extended by more repetitions; the same as in one go."""
-    words = [sys.executable, "-m", "evertree", "reproduce", "--output", str(tmp_path / "a"), "--repetitions", "20"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": PROJECT}
+    with subprocess.Popen(words(tmp_path / "a", "--repetitions", "20"), **options) as process:
         records = tmp_path / "a" / "progress" / "runs.jsonl"
         until = time.monotonic() + 600
         while not (records.exists() and records.stat().st_size > 5000) and time.monotonic() < until:
@@ -349,7 +353,7 @@ def test_small_run(tmp_path):
     assert not (tmp_path / "a" / "report.md").exists()
 
     for folder, repetitions in (("a", 2), ("a", 3), ("b", 3)):
-        result = reproduce(tmp_path / folder, "--repetitions", str(repetitions))
+        result = run_command(tmp_path / folder, "--repetitions", str(repetitions))
         assert result.returncode == 0, result.stderr
         assert "report.md" in result.stdout
     names = [path.name for path in (tmp_path / "b").iterdir() if path.is_file()]
@@ -391,7 +395,7 @@ def test_small_run(tmp_path):
         assert statement.claim in report
     assert "**Holds in all 4 cases.** Counted as holding where in every single run" in report  # single linkage
 
-    result = reproduce(tmp_path / "b", "--seed", "1")
+    result = run_command(tmp_path / "b", "--seed", "1")
     assert result.returncode == 1
     assert "made with another seed" in result.stderr
 
@@ -406,7 +410,7 @@ def test_small_run(tmp_path):
     ],
 )
 def test_bad_arguments(tmp_path, arguments, message):
-    result = reproduce(tmp_path / "out", *arguments)
+    result = run_command(tmp_path / "out", *arguments)
     assert result.returncode != 0
     assert message in result.stderr
     assert "Traceback" not in result.stderr
@@ -415,7 +419,7 @@ def test_bad_arguments(tmp_path, arguments, message):
 @pytest.mark.process
 def test_output_that_is_a_file(tmp_path):
     (tmp_path / "out").write_text("mine")
-    result = reproduce(tmp_path / "out", "--repetitions", "2")
+    result = run_command(tmp_path / "out", "--repetitions", "2")
     assert result.returncode == 1
     assert "--output must be a folder" in result.stderr
     assert (tmp_path / "out").read_text() == "mine"
@@ -424,12 +428,14 @@ def test_output_that_is_a_file(tmp_path):
 @pytest.mark.process
 def test_without_its_extra(tmp_path):
     code = (
-        "import sys; sys.modules['matplotlib'] = None; sys.argv[1:] = ['reproduce'];"
-        "from evertree.__main__ import main; main()"
+        "import sys; sys.modules['matplotlib'] = None; sys.argv[1:] = ['--output', sys.argv[1]];"
+        "from paper.reproduce import main; main()"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    command = [sys.executable, "-c", code, str(tmp_path / "out")]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=PROJECT)
     assert result.returncode == 1
-    assert "pip install 'evertree[reproduce]'" in result.stderr
+    assert "pip install 'evertree[demo]'" in result.stderr
+    assert "Traceback" not in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -448,10 +454,11 @@ def test_extended_run(tmp_path, monkeypatch):
     monkeypatch.setattr(over_time, "N", 40)
     monkeypatch.setattr(metric_learning, "LABELLED", (3, 4))
     monkeypatch.setattr(metric_learning, "STEPS", 2)
-    command.run(Console(file=io.StringIO()), command.Options(tmp_path, repetitions=2, extended=True, n_jobs=1))
+    options = reproduce.parse(["--output", str(tmp_path), "--repetitions", "2", "--extended", "--jobs", "1"])
+    reproduce.run(Console(file=io.StringIO()), options)
     report = (tmp_path / "report.md").read_text()
-    assert "evertree reproduce --repetitions 2 --seed 0 --extended" in report
-    for heading, module in command.QUESTIONS.items():
+    assert "python -m paper.reproduce --repetitions 2 --seed 0 --extended" in report
+    for heading, module in QUESTIONS.items():
         assert f"### {heading}" in report
         assert module.EXPLANATION in report
         study = module.study()
@@ -470,7 +477,7 @@ def test_the_documentation_has_the_report():
     report = (folder / "report.md").read_text()
     for statement in statements.STATEMENTS:
         assert statement.claim in report
-    for heading in command.QUESTIONS:
+    for heading in QUESTIONS:
         assert f"### {heading}" in report
     for name in [line.rpartition("(")[2].rstrip(")") for line in report.splitlines() if line.startswith("![")]:
         assert (folder / name).is_file(), name

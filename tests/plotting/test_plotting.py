@@ -25,7 +25,7 @@ from evertree.errors import (
     NotNumericError,
     ParameterError,
 )
-from evertree.plotting import lay_out, plot_changes, plot_dendrogram, plot_refinement
+from evertree.plotting import lay_out, plot_changes, plot_dendrogram
 from evertree.plotting.dendrogram import LINK_COLOR, NOISE_COLOR, PALETTE
 
 mpl.use("Agg")
@@ -334,11 +334,9 @@ def test_draws_where_it_is_told():
     axes = Figure().subplots(2)
     assert plot_dendrogram(FOUR, "abcd", ax=axes[1]) is axes[1]
     assert not axes[0].collections
-    assert plot_refinement([0.0], [1.0], ax=axes[0]) is axes[0]
     assert plt.get_fignums() == []
     plot_dendrogram(FOUR, "abcd")
-    plot_refinement([0.0], [1.0])
-    assert len(plt.get_fignums()) == 2
+    assert len(plt.get_fignums()) == 1
 
 
 @pytest.mark.parametrize(
@@ -365,72 +363,10 @@ def test_bad_options(options, error, match):
 def test_without_matplotlib(monkeypatch):
     for module in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, module, None)
-    for draw in (
-        lambda: plot_dendrogram(FOUR, "abcd"),
-        lambda: plot_refinement([0.0], [1.0]),
-        lambda: plot_changes([], []),
-    ):
+    for draw in (lambda: plot_dendrogram(FOUR, "abcd"), lambda: plot_changes([], [])):
         with pytest.raises(MissingExtraError, match=r"plot needs matplotlib.*: pip install 'evertree\[plot\]'"):
             draw()
     lay_out(FOUR)
-
-
-def test_quality_over_time(ax):
-    plot_refinement([0.0, 1.0, 2.0], [0.5, 0.9, 1.0], ax=ax)
-    goal, line = ax.lines
-    assert goal.get_ydata() == [1, 1]
-    np.testing.assert_array_equal(line.get_xydata(), [[0, 0.5], [1, 0.9], [2, 1]])
-    assert line.get_drawstyle() == "steps-post"
-    assert (ax.get_xlabel(), ax.get_xscale()) == ("seconds", "linear")
-    assert "share of nodes" in ax.get_ylabel()
-    assert ax.get_xlim() == (0, pytest.approx(2.08))
-    assert ax.get_ylim() == pytest.approx((0.46, 1.02))
-
-
-def test_long_times_are_logarithmic(ax):
-    plot_refinement([0.0, 0.1, 20.0], [0.5, 0.9, 1.0], ax=ax)
-    assert ax.get_xscale() == "log"
-    left, right = ax.get_xlim()
-    assert 0 < left < 0.1 < 20 < right
-    np.testing.assert_allclose(ax.lines[1].get_xdata(), [left, 0.1, 20])
-    ax.figure.canvas.draw()
-
-
-def test_moves_have_an_axis_of_their_own(ax):
-    assert plot_refinement([0.0, 1.0], [0.5, 1.0], [0, 70], ax=ax) is ax
-    _, twin = ax.figure.axes
-    np.testing.assert_array_equal(twin.lines[0].get_xydata(), [[0, 0], [1, 70]])
-    assert twin.get_ylabel() == "moves"
-    assert ax.get_zorder() > twin.get_zorder()
-    ax.figure.canvas.draw()
-
-
-@pytest.mark.parametrize(("seconds", "quality"), [([], []), ([0], [1]), ([0, 0], [0, 0]), ([3.0], [0.999999])])
-def test_little_to_show(seconds, quality, ax):
-    plot_refinement(seconds, quality, np.zeros(len(seconds)), ax=ax)
-    low, high = ax.get_ylim()
-    assert 0 <= low <= min(quality, default=1)
-    assert 1 < high < 1.1
-    ax.figure.canvas.draw()
-
-
-@pytest.mark.parametrize(
-    ("values", "error", "match"),
-    [
-        (([0, 1], [1]), DimensionError, r"quality must have shape \(2,\)"),
-        (([0, 1], [1, 1], [0]), DimensionError, "moves"),
-        ((0, 1), DimensionError, "seconds must have one dimension"),
-        (([0, np.nan], [1, 1]), NotFiniteError, "seconds must be finite"),
-        ((["now"], [1]), NotNumericError, "seconds must be numbers"),
-        (([1, 0], [1, 1]), ParameterError, "in order"),
-        (([-1, 0], [1, 1]), ParameterError, "non-negative"),
-        (([0, 1], [1, 1.1]), ParameterError, "from 0 to 1"),
-    ],
-)
-def test_bad_values(values, error, match):
-    with pytest.raises(error, match=match):
-        plot_refinement(*values)
-    assert plt.get_fignums() == []
 
 
 def tables(*steps):

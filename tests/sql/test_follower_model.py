@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from conftest import COMPILED
 
+from conftest import COMPILED
 from followed import DATABASES, Model, Source, blob_rows, fail_once
 
 N_STEPS = 16 if COMPILED else 6

@@ -70,12 +70,11 @@ with distributed.Client(n_workers=1, threads_per_worker=1, processes=False, dash
     assert len(set(np.asarray(tree.cut(n_clusters=3)))) == 3
 """,
     "demo": "evertree demo",
-    "reproduce": "evertree reproduce --repetitions 1 --output reproduction",
     "all": "evertree cluster points.csv --n-clusters 3 --plot tree.png",
 }
 
 #: Which extra is named where another is missing, that needs it too.
-FIRST = {"all": "cli", "demo": "cli", "reproduce": "cli", "postgresql": "sql", "duckdb": "sql"}
+FIRST = {"all": "cli", "demo": "cli", "postgresql": "sql", "duckdb": "sql"}
 
 
 def main() -> None:
@@ -132,8 +131,8 @@ def complaints_of_sdist(sdist: Path) -> list[str]:
     with tarfile.open(sdist) as archive:
         names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
     wanted = {f"src/{name}" for name in sources()}
-    for folder in ("tests", "benchmarks", "examples", "docs"):
-        paths = (path for path in (PROJECT / folder).rglob("*.[pmc]*") if path.is_file())
+    for folder in ("tests", "benchmarks", "paper", "examples", "docs"):
+        paths = (path for path in (PROJECT / folder).rglob("*.[pmcn]*") if path.is_file())
         found = {path.relative_to(PROJECT).as_posix() for path in paths}
         made = ("__pycache__", "docs/_build/", "docs/api/", "docs/gallery/")
         wanted |= {name for name in found if not any(part in name for part in made)}

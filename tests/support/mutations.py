@@ -190,7 +190,7 @@ MUTANTS = [
 
 def copy_sources(folder: Path) -> None:
     """Copy all that tests need."""
-    for name in ("src", "tests"):
+    for name in ("src", "paper", "tests"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import evertree
-from evertree.cli import paper, try_out
+from evertree.cli import try_out
 from evertree.cli.commands import anomalies, cluster, cut, export, follow, info, insert, plot, refine, remove, verify
 from evertree.cli.examples import epilog, help_text
 from evertree.cli.exits import EXIT_CODES, Commands
@@ -28,7 +28,6 @@ PANELS = {
         verify.verify,
     ),
     "Databases": (follow.follow,),
-    "The paper": (paper.reproduce,),
 }
 
 app = typer.Typer(

@@ -33,7 +33,7 @@ def demo(
     """Stream handwritten digits into a live tree, edit it, and set it beside batch clustering."""
     from rich.console import Console
 
-    from evertree import demo as demonstration
+    from evertree.cli import demonstration
 
     demonstration.run(Console(), output, seed)
 

@@ -1,3 +1,3 @@
-from . import ordered, pairwise, shared, statistics
+from . import pairwise, shared, statistics
 
-__all__ = ["ordered", "pairwise", "shared", "statistics"]
+__all__ = ["pairwise", "shared", "statistics"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +22,25 @@ from evertree.kernels.notice import tell_when_compiled
 #: Freedoms that let the compiler sum with vector instructions. NaN and infinity keep their meaning.
 REASSOCIATE = frozenset({"reassoc", "contract", "nsz"})
 
+_PACKAGE = Path(__file__).parents[1]
 
-def _hash_of_sources() -> str:
-    """A fingerprint of all the code that kernels are compiled from."""
-    kernels = Path(__file__).parent
-    linkages = kernels.parent / "linkages"
-    sources = [*sorted(kernels.glob("*.py")), *sorted(linkages.glob("*.py")), kernels.parent / "kernels/columns.py"]
+
+@cache
+def _fingerprint(*outside: str) -> str:
+    """A hash of all the code that kernels are compiled from: the package's, and files outside it."""
+    sources = [*_PACKAGE.glob("kernels/**/*.py"), *_PACKAGE.glob("linkages/*.py"), *map(Path, outside)]
     digest = hashlib.sha256()
-    for source in sources:
+    for source in sorted(sources):
         digest.update(source.name.encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()
 
 
-_SOURCES = _hash_of_sources()
+def _stamp(function: Callable[..., Any]) -> str:
+    """What the machine code of a kernel rests on. A kernel may stand in a file outside the package."""
+    file = function.__code__.co_filename
+    return _fingerprint() if Path(file).is_relative_to(_PACKAGE) else _fingerprint(file)
+
 
 #: Options of what Python calls, and C never does: what unpacks a tree for a caller takes long to compile.
 _FOR_PYTHON = {"_nrt": False, "no_cfunc_wrapper": True, "nogil": True}
@@ -47,7 +53,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Compile a kernel that Python calls: on its first call, or from the machine code that is kept on disk.
 
     Numba's own cache looks only at the file in which a function stands: an edit in a file whose functions it calls
-    would go unnoticed. So what is kept is stamped with the sources of all kernels.
+    would go unnoticed. So what is kept is stamped with the sources of all kernels of the package, and its own.
 
     Other threads run meanwhile: whoever calls it holds the lock of what it changes.
     """
@@ -57,9 +63,13 @@ def kernel(function: Callable[..., Any]) -> Any:
         compiled = numba.njit(cache=True, **_FOR_PYTHON)(function)
         cache_file = compiled._cache._cache_file
         cache_file._source_stamp  # noqa: B018  to know that this Numba has it
-        cache_file._source_stamp = _SOURCES
+        cache_file._source_stamp = _stamp(function)
         cache_file._load_index = _or_nothing(cache_file._load_index)
-    except (RuntimeError, AttributeError):  # nowhere to keep it, or no way to stamp it: compile in every process
+    except (
+        RuntimeError,
+        AttributeError,
+        OSError,
+    ):  # nowhere to keep it, or no way to stamp it: compile in every process
         return numba.njit(**_FOR_PYTHON)(function)
     return compiled
 

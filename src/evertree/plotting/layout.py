@@ -145,24 +145,18 @@ def as_linkage_matrix(Z: Any) -> NDArray[np.float64]:
     return matrix
 
 
-def as_numbers(name: str, values: Any, count: int | None = None, per: str = "") -> NDArray[np.float64]:
-    """`values` as a finite, one-dimensional array, of `count` values if that is given."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise NotNumericError(f"{name} must be numbers: {error}") from None
-    if array.ndim != 1 or count not in (None, array.size):
-        expected = "one dimension" if count is None else f"shape ({count},), one for each {per}"
-        raise DimensionError(f"{name} must have {expected}; the shape is {array.shape}")
-    if not np.isfinite(array).all():
-        raise NotFiniteError(f"{name} must be finite; there is NaN or infinity")
-    return array
-
-
 def _mean_ranks(pairs: NDArray[np.intp], size: NDArray[np.float64], leaf_rank: Any) -> NDArray[np.float64]:
     """The mean rank of the leaves below each node."""
     n = len(pairs) + 1
-    total = as_numbers("leaf_rank", leaf_rank, n, "leaf").tolist()
+    try:
+        ranks = np.asarray(leaf_rank, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise NotNumericError(f"leaf_rank must be numbers: {error}") from None
+    if ranks.shape != (n,):
+        raise DimensionError(f"leaf_rank must have shape ({n},), one for each leaf; the shape is {ranks.shape}")
+    if not np.isfinite(ranks).all():
+        raise NotFiniteError("leaf_rank must be finite; there is NaN or infinity")
+    total = ranks.tolist()
     for left, right in pairs.tolist():
         total.append(total[left] + total[right])
     return np.array(total) / np.concatenate([np.ones(n), size])

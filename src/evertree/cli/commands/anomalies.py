@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from evertree.anomalies import Anomaly
 from evertree.cli import options
 from evertree.cli.examples import examples
 from evertree.cli.input_files import InputFile, PointTable, read_points
@@ -17,7 +18,7 @@ from evertree.cli.output import DASH, Output, plural
 from evertree.cli.output_files import TABLES, check_output_files, write_table
 from evertree.cli.tree_files import open_to_read
 from evertree.errors import ParameterError
-from evertree.hierarchy import Anomaly, Hierarchy
+from evertree.hierarchy import Hierarchy
 
 #: How many points are shown by default.
 _DEFAULT_TOP = 10

@@ -10,13 +10,11 @@ from scipy.spatial.distance import pdist, squareform
 
 from evertree.hierarchy import Hierarchy
 from evertree.quality import total_linkage
-from evertree.reproduce.drawing import new_canvas
-from evertree.reproduce.fits import fit_power_law
-from evertree.reproduce.markdown import image, table
-from evertree.reproduce.records import Records
-from evertree.reproduce.section5 import DATA, correlation, draw
-from evertree.reproduce.study import Case, Row, Settings, Study
-from evertree.tree.ordered import ORDERS, homogenise_in_order
+from paper.fits import fit_power_law
+from paper.move_order import ORDERS, homogenise_in_order
+from paper.output import markdown_image, markdown_table, new_figure
+from paper.section5 import DATA, correlation, draw
+from paper.study import Case, Records, Row, Settings, Study
 
 SIZES = (20, 40, 80, 160, 320)
 REPETITIONS = 30
@@ -91,15 +89,15 @@ def answer(records: Records, folder: Path) -> str:
         [
             f"The mean number of moves grows like {', '.join(words)}.",
             EXPLANATION,
-            table(headings, rows),
-            image("random_single.png", "Excess of the total linkage and correlation over the moves"),
+            markdown_table(headings, rows),
+            markdown_image("random_single.png", "Excess of the total linkage and correlation over the moves"),
         ]
     )
 
 
 def _draw(records: Records, path: Path) -> None:
     n = SIZES[-1]
-    canvas, panels = new_canvas(2 * len(DATA), f"Single linkage over its moves, n = {n}")
+    figure, panels = new_figure(2 * len(DATA), f"Single linkage over its moves, n = {n}")
     for k, data in enumerate(DATA):
         for order in ORDERS:
             curves = _curves(records, data, n, order)
@@ -111,4 +109,4 @@ def _draw(records: Records, path: Path) -> None:
         panels[2 * k].set(title=f"{data}: excess of total linkage", xlabel="moves / n²")
         panels[2 * k + 1].set(title=f"{data}: cophenetic correlation", xlabel="moves / n²")
     panels[0].legend(frameon=False, fontsize=8)
-    canvas.savefig(path, dpi=110)
+    figure.savefig(path, dpi=110)

@@ -1,13 +1,13 @@
-"""The page: what the paper says in section 5.3, what was found, and answers to what it left open."""
+"""The report: what the paper says in section 5.3, what was found, and answers to what it left open."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evertree.reproduce.figures import FIGURES
-from evertree.reproduce.markdown import image, table
-from evertree.reproduce.section5 import Results
-from evertree.reproduce.statements import STATEMENTS
+from paper.figures import FIGURES
+from paper.output import markdown_image, markdown_table
+from paper.section5 import Results
+from paper.statements import STATEMENTS
 
 INTRODUCTION = """\
 The experiments of O. Arslan and D. E. Koditschek, *Anytime Hierarchical Clustering* (2014, arXiv:1404.3439),
@@ -15,12 +15,12 @@ section 5: batch clustering (HAC), anytime clustering from a random tree (AHC) a
 five linkages on Euclidean distances. An iteration is a move; for IHC, all moves over the insertion of all points are
 counted. The initial trees are drawn uniformly from all hierarchies. AHC mends the check that came last; the paper
 leaves the order open, and [it matters](#how-much-does-the-order-of-moves-matter). The correlation is the paper's
-everywhere on this page: it counts the zero diagonal, and the induced dissimilarity of a Ward tree is the average
+everywhere in this report: it counts the zero diagonal, and the induced dissimilarity of a Ward tree is the average
 linkage between the parts of each cluster."""
 
 
 def write(results: Results, command: str, mnist_source: str, answers: Iterable[tuple[str, str]]) -> str:
-    """The page as Markdown; `answers` are headings and texts."""
+    """The report as Markdown; `answers` are headings and texts."""
     findings = [(statement, statement.find(results)) for statement in STATEMENTS]
     parts = [
         "# The paper's experiments, reproduced",
@@ -28,7 +28,7 @@ def write(results: Results, command: str, mnist_source: str, answers: Iterable[t
         f"{results.repetitions:,} repetitions for each size and kind of data. MNIST: {mnist_source}. Made by "
         f"`{command}`; `runs.csv` has every run, and `figure3.csv` to `figure6.csv` the numbers behind the figures.",
         "## Summary",
-        table(
+        markdown_table(
             ("statement of section 5.3", "found"),
             [(statement.claim, f"**{finding.verdict}**") for statement, finding in findings],
         ),
@@ -37,7 +37,7 @@ def write(results: Results, command: str, mnist_source: str, answers: Iterable[t
     for figure in FIGURES:
         parts += [
             f"**Figure {figure.number}** (`{figure.label}`): {figure.title}.",
-            image(f"{figure.name}.png", figure.title),
+            markdown_image(f"{figure.name}.png", figure.title),
         ]
     parts.append("Means over all repetitions; the shade is one standard deviation of single linkage to both sides.")
     parts.append("## Statements of section 5.3")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.reproduce.fits import fit_power_law, with_error
-from evertree.reproduce.markdown import table
-from evertree.reproduce.section5 import DATA, LINKAGES, SIZES, Results
+from paper.fits import fit_power_law, with_error
+from paper.output import markdown_table
+from paper.section5 import DATA, LINKAGES, SIZES, Results
 
 #: Growth is judged on the upper half of the sizes: logarithmic axes show a curve, and below constants decide.
 UPPER_HALF = slice(len(SIZES) // 2 - 1, None)
@@ -70,7 +70,7 @@ class _Rows:
         self._rows.append((*cells, shown if all(holds) else f"**{shown}**"))
 
     def finding(self) -> Finding:
-        return Finding(self._holds, self._cases, table((*self._columns, "holds"), self._rows))
+        return Finding(self._holds, self._cases, markdown_table((*self._columns, "holds"), self._rows))
 
 
 def _ratio_of_iterations(results: Results) -> Finding:

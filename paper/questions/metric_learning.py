@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from evertree.batch import agglomerate
 from evertree.hierarchy import Hierarchy
 from evertree.quality import dendrogram_purity
-from evertree.reproduce import mnist
-from evertree.reproduce.drawing import new_canvas
-from evertree.reproduce.markdown import image, table
-from evertree.reproduce.records import Records
-from evertree.reproduce.study import Case, Row, Settings, Study
+from paper import mnist
+from paper.output import markdown_image, markdown_table, new_figure
+from paper.study import Case, Records, Row, Settings, Study
 
 N = 2_000
 LABELLED = (5, 20)  # points of each class that the metric is learned from
@@ -136,15 +134,15 @@ def answer(records: Records, folder: Path) -> str:
         [
             f"While the metric is learned and the tree follows, purity goes from {', from '.join(words)}.",
             EXPLANATION,
-            table(headings, rows),
-            image("metric_learning.png", "Purity over the steps of the learner"),
+            markdown_table(headings, rows),
+            markdown_image("metric_learning.png", "Purity over the steps of the learner"),
         ]
     )
 
 
 def _draw(records: Records, path: Path) -> None:
     cases = [(data, labelled) for data in DATA for labelled in LABELLED]
-    canvas, panels = new_canvas(len(cases), "Purity while the metric is learned", sharey=True)
+    figure, panels = new_figure(len(cases), "Purity while the metric is learned", sharey=True)
     for panel, (data, labelled) in zip(panels, cases, strict=True):
         found = _found(records, data, labelled)
         for column, colour, name in ((1, "#0072b2", "the tree follows"), (4, "#222222", "rebuilt")):
@@ -153,4 +151,4 @@ def _draw(records: Records, path: Path) -> None:
         panel.set(title=f"{data}, {labelled * mnist.N_DIGITS} labels", xlabel="steps of the learner")
     panels[0].set_ylabel("dendrogram purity")
     panels[0].legend(frameon=False)
-    canvas.savefig(path, dpi=110)
+    figure.savefig(path, dpi=110)

@@ -1,7 +1,7 @@
 """Anytime hierarchical clustering (`tab.OHC`) with the next check chosen in a given order, to study what that does.
 
 `evertree.kernels.shared.homogenise` checks the node that came last. Here the nodes that may violate homogeneity wait in
-a queue that is a stack, a ring, a heap or an urn.
+a queue that is a stack, a ring, a heap or an urn. `homogenise_in_order`, at the end, is what Python calls.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.kernels.columns import NULL, MeanTree, PairTree
+from evertree.kernels.columns import NULL, UNLIMITED, MeanTree, PairTree
 from evertree.kernels.compile import choose, inline, kernel
 from evertree.kernels.pairwise.check import cross, side_of
 from evertree.kernels.shared.check import find_near
@@ -19,8 +19,11 @@ from evertree.kernels.shared.homogenise import guarded_tolerance, make_move, not
 from evertree.kernels.shared.linkage_values import linkage_value
 from evertree.kernels.shared.topology import sibling
 from evertree.kernels.shared.worklist import pop, push
+from evertree.tree import LiveTree
 
-# Orders.
+#: The orders in which nodes that may violate homogeneity can be checked: their numbers, below, in words.
+ORDERS = ("last in first out", "first in first out", "at random", "bottom up", "largest violation")
+
 LAST_IN_FIRST_OUT = 0
 FIRST_IN_FIRST_OUT = 1
 AT_RANDOM = 2  # each waiting node with the same probability, so that each violated check is as likely to come next
@@ -152,8 +155,8 @@ def give_back(work, queue, order):
 
 
 @kernel
-def homogenise_in_order(tree, work, linkage, queue, order, max_moves):
-    """`tab.OHC` in some order until no check is violated, or so many moves were made.
+def make_moves(tree, work, linkage, queue, order, max_moves):
+    """`tab.OHC` in some order until no check is violated, or `max_moves` were made.
 
     What waits moves from the worklist into the empty `queue`, which is not used again, and what is left moves back.
     """
@@ -170,3 +173,20 @@ def homogenise_in_order(tree, work, linkage, queue, order, max_moves):
     if queue.state[N_WAITING] == 0:
         note_empty(work)
     give_back(work, queue, order)
+
+
+def homogenise_in_order(live: LiveTree, order: str, rng: np.random.Generator, max_moves: int = UNLIMITED) -> None:
+    """Make the moves of the paper in one of `ORDERS` until the tree is homogeneous, or `max_moves` were made.
+
+    The library's own order, that of `LiveTree.homogenise`, is last in first out.
+    """
+    live.never_pause()
+    capacity = live.tree.parent.size
+    queue = Queue(
+        node=np.empty(capacity, np.int32),
+        place=np.full(capacity, NULL, np.int32),
+        key=np.empty(capacity),
+        state=np.zeros(N_QUEUE_STATE, np.int64),
+        random=rng.integers(1, 2_000_000_000, size=2),
+    )
+    make_moves(live.tree, live.work, live.tag, queue, ORDERS.index(order), max_moves)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +55,9 @@ def run(console: Console, output: Path, seed: int) -> None:
     refined, batch = _refined(live), _batch(X_now, y_now)
     console.print(_table([live, refined, _homogeneous(X_now, y_now), batch]))
     console.print(
-        "Blocked: nodes that would rather merge with another than do what the tree has them do. A batch tree has none, "
-        "and refinement takes the live tree there; a homogeneous tree is only locally good."
+        "Blocked: nodes of a blocking pair, two clusters that are closer to each other than to those that the tree "
+        "merges them with. A batch tree has none, and refinement takes the live tree there; a homogeneous tree is only "
+        "locally good."
     )
     _draw([refined, batch], output)
     console.print(f"Dendrograms of the refined and the batch tree: {output}")
@@ -75,40 +78,37 @@ def _compile(X: NDArray[np.float64]) -> None:
         h.update([6], X[8:9])
         h.remove([7])
         h.refine()
+    agglomerate(X[:8], "ward")
 
 
 def _stream(console: Console, X: NDArray[np.float64], y: NDArray[np.int64], seed: int) -> Row:
-    """Insert the digits in small batches, some of them spoilt by noise; remove some, and correct the spoilt ones."""
+    """Insert the digits in small batches, some of them as noise; remove some, and correct those that are noise."""
     rng = np.random.default_rng(seed)
-    chosen = rng.choice(len(X), _N_REMOVED + _N_UPDATED, replace=False)
+    chosen = rng.choice(len(X), _N_REMOVED + _N_UPDATED, replace=False).tolist()
     removed, updated = chosen[:_N_REMOVED], chosen[_N_REMOVED:]
     arriving = X.copy()
     arriving[updated] = rng.uniform(0, 16, size=arriving[updated].shape)
     h = Hierarchy("ward")
+    edits: list[Callable[[], Any]] = [
+        *(partial(h.insert, arriving[start : start + _BATCH]) for start in range(0, len(X), _BATCH)),
+        *(partial(h.remove, [key]) for key in removed),
+        *(partial(h.update, [key], X[key : key + 1]) for key in updated),
+    ]
     seconds = 0.0
-    for start in track(range(0, len(X), _BATCH), "Inserting", console=console):
+    for edit in track(edits, "Inserting, removing, updating", console=console):
         began = time.perf_counter()
-        h.insert(arriving[start : start + _BATCH])
+        edit()
         seconds += time.perf_counter() - began
-    for key in track(removed.tolist(), "Removing ", console=console):
-        began = time.perf_counter()
-        h.remove([key])
-        seconds += time.perf_counter() - began
-    for key in track(updated.tolist(), "Updating ", console=console):
-        began = time.perf_counter()
-        h.update([key], X[key : key + 1])
-        seconds += time.perf_counter() - began
-    n_edits = len(X) + removed.size + updated.size
-    labels = y[np.array(h.keys())]
-    return Row("live", h, labels, n_edits / seconds)
+    n_edited = len(X) + len(removed) + len(updated)
+    return Row("live", h, y[np.array(h.keys())], n_edited / seconds)
 
 
 def _refined(live: Row) -> Row:
     """Refine a copy of the live tree. The time is that of the edits and of this."""
     h = live.hierarchy.copy()
-    n_edits = len(h) + 2 * _N_REMOVED + _N_UPDATED  # who was removed had been inserted
-    seconds = n_edits / live.per_second + h.refine().seconds
-    return Row("refined", h, live.labels, n_edits / seconds)
+    n_edited = len(h) + 2 * _N_REMOVED + _N_UPDATED  # points that were removed had been inserted
+    seconds = n_edited / live.per_second + h.refine().seconds
+    return Row("refined", h, live.labels, n_edited / seconds)
 
 
 def _homogeneous(X: NDArray[Any], y: NDArray[np.int64]) -> Row:

@@ -12,8 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 
 from rich.progress import Progress
 
-from evertree.reproduce.records import Records
-from evertree.reproduce.study import Case, Row, Settings, Study
+from paper.study import Case, Records, Row, Settings, Study
 
 Results = list[tuple[Case, list[Row]]]
 

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.reproduce.drawing import COLOURS, MARKERS, new_canvas
-from evertree.reproduce.records import write_csv
-from evertree.reproduce.section5 import LINKAGES, SIZES, Results
+from paper.output import COLOURS, MARKERS, new_figure, write_csv
+from paper.section5 import LINKAGES, SIZES, Results
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def sample_variance(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def draw(figure: Figure, results: Results) -> Any:
     """A panel for each method with a line for each linkage, and the standard deviation of single linkage as a shade."""
     # The paper's panels have scales of their own for iterations, which differ tenfold between the methods.
-    canvas, panels = new_canvas(len(figure.methods), figure.title, sharey=figure.measure == "correlation")
+    drawing, panels = new_figure(len(figure.methods), figure.title, sharey=figure.measure == "correlation")
     for panel, method in zip(panels, figure.methods, strict=True):
         for linkage in LINKAGES:
             values = _values(figure, results, method, linkage)
@@ -87,4 +86,4 @@ def draw(figure: Figure, results: Results) -> Any:
         panel.set_xlabel("number of points")
     panels[0].set_ylabel("iterations" if figure.measure == "moves" else "cophenetic correlation")
     panels[0].legend(frameon=False)
-    return canvas
+    return drawing

@@ -1,21 +1,63 @@
-"""What has been run so far, on disk: one line for each case, so that a run can be stopped at any moment and resumed."""
+"""A study: cases that can be run in any order, each with its own random numbers, and the records of those that were."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
-from collections.abc import Iterable
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evertree.errors import ParameterError
-from evertree.reproduce.study import Case, Row, Study
+from paper.output import write_csv, write_text
+
+#: What names a case, such as ("uniform", 50, 17), and what a case gives.
+Case = tuple[str | int, ...]
+Row = tuple[str | int | float, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all cases share."""
+
+    seed: int = 0
+    mnist: Path | None = None  # None: the sample of 2,000 images beside the code
+
+    def rng(self, *name: str | int) -> np.random.Generator:
+        """Random numbers for what has this name: the same whatever else is run, and in which order."""
+        key = [part if isinstance(part, int) else zlib.crc32(part.encode()) for part in name]
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=tuple(key)))
+
+
+@dataclass(frozen=True)
+class Study:
+    """An experiment.
+
+    `run` is a function of a module, so that other processes find it. Its rows have the columns that follow those of the
+    case. Cases of a study that measures time are run one at a time, or they would slow each other down. Otherwise a
+    process is given `at_once` cases; those of a process that is stopped are lost.
+    """
+
+    name: str
+    title: str
+    case_columns: tuple[str, ...]
+    columns: tuple[str, ...]
+    cases: Sequence[Case]
+    run: Callable[[Settings, Case], list[Row]]
+    is_timed: bool = False
+    at_once: int = 1
 
 
 class Records:
-    """The rows of each case that has been run, in a file of JSON lines that is only ever appended to."""
+    """The rows of each case that has been run.
+
+    They are in a file of JSON lines that is only ever appended to, so that a run can be stopped at any moment and
+    resumed.
+    """
 
     def __init__(self, folder: Path, study: Study) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,22 +103,6 @@ class Records:
                 os.fsync(file.fileno())
         except OSError as error:  # which names no file where the disk is full
             raise OSError(error.errno, error.strerror, str(self._path)) from None
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file, all of it or nothing."""
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text(text, encoding="utf-8", newline="")
-    partial.replace(path)
-
-
-def write_csv(path: Path, columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Write a table."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    write_text(path, text.getvalue())
 
 
 def write_table(path: Path, study: Study, records: Records) -> None:

@@ -1,4 +1,4 @@
-"""MNIST: the sample of 2,000 images that comes with the package, or the whole set where the user has it."""
+"""MNIST: the sample of 2,000 images beside this file, or the whole set where the user has it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.errors import DataError, ParameterError
+
+SAMPLE = Path(__file__).with_name("mnist_2000.npz")
 
 N_DIGITS = 10
 _N_PIXELS = 784
@@ -58,10 +59,9 @@ class Mnist:
 
 @cache
 def load(path: Path | None = None) -> Mnist:
-    """The sample that comes with the package; or the set in an ``.npz`` file or a folder of the original files."""
+    """The sample of 2,000 images; or the set in an ``.npz`` file or a folder of the original files."""
     if path is None:
-        with resources.as_file(resources.files(__package__) / "mnist_2000.npz") as sample:
-            return _from_npz(sample)
+        return _from_npz(SAMPLE)
     if path.is_dir():
         return _from_idx(path)
     if not path.is_file():

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.hierarchy import Hierarchy
-from evertree.reproduce.drawing import COLOURS, MARKERS, new_canvas
-from evertree.reproduce.fits import fit_log_growth, fit_power_law
-from evertree.reproduce.markdown import image, table
-from evertree.reproduce.records import Records
-from evertree.reproduce.study import Case, Row, Settings, Study
+from paper.fits import fit_log_growth, fit_power_law
+from paper.output import COLOURS, MARKERS, markdown_image, markdown_table, new_figure
+from paper.study import Case, Records, Row, Settings, Study
 
 #: Linkages and metrics with sufficient statistics go on to 10⁵ points; those that compare pairs of points to 10³.
 BY_MEANS = (("ward", "euclidean"), ("average", "sqeuclidean"))
@@ -98,14 +96,14 @@ def answer(records: Records, folder: Path) -> str:
         [
             f"The exponent of the number of moves is {', '.join(ranges)}.",
             EXPLANATION,
-            table(headings, rows),
-            image("growth.png", "Moves for each point against the number of points"),
+            markdown_table(headings, rows),
+            markdown_image("growth.png", "Moves for each point against the number of points"),
         ]
     )
 
 
 def _draw(records: Records, path: Path) -> None:
-    canvas, panels = new_canvas(2, "Moves for each point, 2 columns (solid) and 16 (dashed)")
+    figure, panels = new_figure(2, "Moves for each point, 2 columns (solid) and 16 (dashed)")
     for panel, method in zip(panels, ("AHC", "IHC"), strict=True):
         for linkage, metric in (*BY_MEANS, *BY_PAIRS):
             sizes = np.array(_sizes(linkage, metric))
@@ -126,4 +124,4 @@ def _draw(records: Records, path: Path) -> None:
         panel.set(title=method, xlabel="number of points", xscale="log", yscale="log")
     panels[0].set_ylabel("moves for each point")
     panels[0].legend(frameon=False, fontsize=8)
-    canvas.savefig(path, dpi=110)
+    figure.savefig(path, dpi=110)

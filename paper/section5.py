@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from evertree.batch import agglomerate
 from evertree.hierarchy import Hierarchy
 from evertree.quality import cophenetic_correlation
-from evertree.reproduce import mnist
-from evertree.reproduce.records import Records
-from evertree.reproduce.study import Case, Row, Settings, Study
+from paper import mnist
+from paper.study import Case, Records, Row, Settings, Study
 
 LINKAGES = ("single", "complete", "average", "minimax", "ward")
 DATA = ("uniform", "mnist")

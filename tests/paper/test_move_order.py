@@ -8,8 +8,8 @@ from scipy.stats import chisquare
 
 import naive
 from evertree import agglomerate
-from evertree.tree.ordered import ORDERS, homogenise_in_order
 from helpers import ONE_OF_EACH, Hierarchy, definition, hard_data, nested
+from paper.move_order import ORDERS, homogenise_in_order
 
 AT_RANDOM, BOTTOM_UP, LARGEST = ORDERS[2:]
 

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from evertree.batch import agglomerate
 from evertree.hierarchy import Hierarchy
 from evertree.quality import dendrogram_purity, tree_value
-from evertree.reproduce import mnist
-from evertree.reproduce.markdown import table
-from evertree.reproduce.records import Records
-from evertree.reproduce.section5 import DATA, correlation
-from evertree.reproduce.study import Case, Row, Settings, Study
+from paper import mnist
+from paper.output import markdown_table
+from paper.section5 import DATA, correlation
+from paper.study import Case, Records, Row, Settings, Study
 
 SCHEMES = (("ward", "euclidean"), ("average", "sqeuclidean"))
 N = 2_000
@@ -104,7 +103,7 @@ def answer(records: Records, folder: Path) -> str:  # noqa: ARG001
         f"deviation over the orders of up to {max(deviations[stage]):.3f}"
         for stage in STAGES
     ]
-    return "\n\n".join([f"Mean purity, {'; '.join(words)}.", EXPLANATION, table(headings, rows)])
+    return "\n\n".join([f"Mean purity, {'; '.join(words)}.", EXPLANATION, markdown_table(headings, rows)])
 
 
 def _spread(values: NDArray[np.float64], digits: int) -> str:

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.hierarchy import Hierarchy
-from evertree.reproduce.fits import with_error
-from evertree.reproduce.markdown import table
-from evertree.reproduce.records import Records
-from evertree.reproduce.section5 import DATA, LINKAGES, correlation, draw
-from evertree.reproduce.study import Case, Row, Settings, Study
-from evertree.tree.ordered import ORDERS, homogenise_in_order
+from paper.fits import with_error
+from paper.move_order import ORDERS, homogenise_in_order
+from paper.output import markdown_table
+from paper.section5 import DATA, LINKAGES, correlation, draw
+from paper.study import Case, Records, Row, Settings, Study
 
 N = 500
 REPETITIONS = 10
@@ -90,7 +89,7 @@ def answer(records: Records, folder: Path) -> str:  # noqa: ARG001
             f"that needs fewest. Of the {n_settings} settings other than single linkage, whose end is always the same, "
             f"these orders give a correlation higher than {OURS}, by more than two standard errors: {counts}.",
             EXPLANATION,
-            table(headings, rows),
+            markdown_table(headings, rows),
         ]
     )
 

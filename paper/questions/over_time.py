@@ -10,12 +10,10 @@ import scipy.cluster.hierarchy
 from numpy.typing import NDArray
 
 from evertree.hierarchy import Hierarchy
-from evertree.reproduce.drawing import new_canvas
-from evertree.reproduce.markdown import image, table
-from evertree.reproduce.questions.insertion_orders import N, measures, points
-from evertree.reproduce.records import Records
-from evertree.reproduce.section5 import DATA
-from evertree.reproduce.study import Case, Row, Settings, Study
+from paper.output import markdown_image, markdown_table, new_figure
+from paper.questions.insertion_orders import N, measures, points
+from paper.section5 import DATA
+from paper.study import Case, Records, Row, Settings, Study
 
 GOALS = ("homogeneous", "stable")
 BATCH = "batch"
@@ -86,8 +84,8 @@ def answer(records: Records, folder: Path) -> str:
         [
             f"Beside batch clustering, refinement ends at: {'; '.join(words)}.",
             EXPLANATION,
-            table(headings, rows),
-            image("over_time.png", "Tree value and purity against time"),
+            markdown_table(headings, rows),
+            markdown_image("over_time.png", "Tree value and purity against time"),
         ]
     )
 
@@ -98,7 +96,7 @@ def _ends(records: Records, data: str, goal: str) -> NDArray[np.float64]:
 
 
 def _draw(records: Records, path: Path) -> None:
-    canvas, panels = new_canvas(2 * len(DATA), f"Ward, {N:,} points: from a random tree")
+    figure, panels = new_figure(2 * len(DATA), f"Ward, {N:,} points: from a random tree")
     for k, data in enumerate(DATA):
         batch = _ends(records, data, BATCH)
         pair = panels[2 * k : 2 * k + 2]
@@ -111,4 +109,4 @@ def _draw(records: Records, path: Path) -> None:
             panel.plot(1e3 * batch[0], level, "k*", ms=9, label="batch", ls="none")
             panel.set(title=f"{data}: {name}", xlabel="milliseconds", xscale="log")
     panels[0].legend(frameon=False)
-    canvas.savefig(path, dpi=110)
+    figure.savefig(path, dpi=110)
