@@ -69,7 +69,7 @@ def kernel(function: Callable[..., Any]) -> Any:
         RuntimeError,
         AttributeError,
         OSError,
-    ):  # nowhere to keep it, or no way to stamp it: compile in every process
+    ):  # nowhere to keep it, or no way to stamp it: in every process
         return numba.njit(**_FOR_PYTHON)(function)
     return compiled
 
