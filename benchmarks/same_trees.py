@@ -114,7 +114,7 @@ class Kind:
 
 
 LARGE: dict[str, Any] = {"shapes": ("normal", "clusters"), "starts": ("empty",), "first": 38_000, "batch": 9_000}
-LARGE |= {"n_edits": (8, 10), "n_sequences": 3}
+LARGE |= {"n_edits": (8, 10), "n_sequences": 6}
 FEW_HUNDRED: dict[str, Any] = {"starts": ("empty",), "first": 900, "batch": 300, "n_edits": (8, 12), "n_sequences": 12}
 
 KINDS = (
