@@ -179,7 +179,7 @@ def _find_no_folder(_part, folder, _number):
 
 @pytest.mark.parametrize("write_part", [_write_elsewhere, _find_no_folder])
 def test_a_disk_that_workers_have_to_themselves(client, tmp_path, monkeypatch, write_part):
-    monkeypatch.setattr("evertree.distributed.files.write_part", write_part)
+    monkeypatch.setattr("evertree.distributed.parquet_files.write_part", write_part)
     with pytest.raises(StoreError, match="a disk that all workers and the driver see"):
         et.distributed.cluster(points(10), client).save(tmp_path / "tree")
     assert list(tmp_path.iterdir()) == []
