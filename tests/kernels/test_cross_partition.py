@@ -13,8 +13,7 @@ from evertree.distributed import distributed_tree, rebalance
 from evertree.distributed import parts as tasks
 from evertree.distributed.distributed_tree import DistributedTree
 from evertree.distributed.parts import build_subtree, combine, insert_into, remove_from
-from evertree.distributed.rebalance import TopTree
-from evertree.distributed.subtrees import STRIDE, Subtrees, to_live
+from evertree.distributed.subtrees import STRIDE, Shape, Subtrees, to_live
 from evertree.tree import Aim, invariants
 from evertree.tree.scheme import Scheme
 from in_process import InProcess
@@ -112,7 +111,7 @@ def assert_valid(tree: DistributedTree, runner, x, weights=None, ids=None) -> No
     assert scanned[0] == 0, "not monotone"
     if tree.scheme.linkage.strongly_reducible:
         assert scanned[1] == 0, "not homogeneous"
-    assert tree.n_points(runner) == len(x)
+    assert sum(sizes(tree, runner)) == len(x)
 
 
 def sizes(tree: DistributedTree, runner) -> list[int]:
@@ -359,7 +358,7 @@ def test_groups_that_came_out_empty_are_left_out():
 
 
 def test_leaves_vanish_from_the_top():
-    top = TopTree(np.arange(5), np.array([[0, 1], [5, 2], [3, 4], [6, 7]], np.int32))
+    top = Shape(np.arange(5), np.array([[0, 1], [5, 2], [3, 4], [6, 7]], np.int32))
     left = top.without(np.array([False, True, False, False, False]))
     assert left.ids.tolist() == [0, 2, 3, 4]
     assert left.children.tolist() == [[0, 1], [2, 3], [4, 5]]
@@ -387,7 +386,7 @@ def test_points_come_and_go(name, scheme):
             "insert", insert_into, tree.handles[number], nodes, x[rows], rows, np.ones(rows.size), scheme, AIM
         )
         tree.replace_parts(runner, {number: new})
-    assert tree.n_points(runner) == len(x)
+    assert sum(sizes(tree, runner)) == len(x)
     assert tree.refine(runner).stopped_by == "stable"
     assert_valid(tree, runner, x)
     left = np.arange(len(x))
@@ -400,7 +399,7 @@ def test_points_come_and_go(name, scheme):
             if has.any():
                 handles[number] = runner.submit("remove", remove_from, handle, gone[has], scheme, AIM)
         tree.replace_parts(runner, handles)
-        assert tree.n_points(runner) == left.size
+        assert sum(sizes(tree, runner)) == left.size
         assert tree.refine(runner).stopped_by == "stable"
         if left.size:
             assert_valid(tree, runner, x[left], ids=left)
@@ -420,7 +419,7 @@ def test_a_subtree_whose_oldest_point_goes_keeps_its_place_in_the_top():
     later = combine([build_subtree(x[some], rows[some], None, WARD, AIM) for some in (np.r_[0, 60:80], rows[1:40])])
     swapped = remove_from(later, np.array([0]), WARD, AIM)
     assert swapped.origin.tolist() == [1, 0]
-    tree = DistributedTree({0: later}, TopTree(np.array([0, 1]), path(2)), WARD, AIM, 50)
+    tree = DistributedTree({0: later}, Shape(np.array([0, 1]), path(2)), WARD, AIM, 50)
     tree.replace_parts(runner, {0: swapped})
     assert tree.top.ids.tolist() == [1, 0]
     assert tasks.has_ids(swapped, np.array([0, 1, 60])).tolist() == [False, True, True]

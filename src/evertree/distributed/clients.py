@@ -11,7 +11,7 @@ from distributed import Client, LocalCluster
 from evertree.errors import ClosedError, ParameterError
 
 
-class _LocalCluster:
+class _SharedCluster:
     """The local cluster of all trees that were made without a client. It is closed with the last of them."""
 
     lock = threading.Lock()
@@ -52,8 +52,8 @@ class Connection:
 
     def __init__(self, client: Any = None) -> None:
         given = _checked(client) if client is not None else _current()
-        self._is_own = given is None or given is _LocalCluster.client
-        self._client = _LocalCluster.enter() if self._is_own else given
+        self._is_own = given is None or given is _SharedCluster.client
+        self._client = _SharedCluster.enter() if self._is_own else given
 
     @property
     def client(self) -> Any:
@@ -71,7 +71,7 @@ class Connection:
         """Let go of the client. One that was given stays open."""
         client, self._client = self._client, None
         if client is not None and self._is_own:
-            _LocalCluster.leave(client)
+            _SharedCluster.leave(client)
 
 
 def _checked(client: Any) -> Any:

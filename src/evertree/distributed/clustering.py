@@ -13,8 +13,8 @@ from evertree.distributed.clients import Connection
 from evertree.distributed.dask_runner import DaskRunner
 from evertree.distributed.distributed_hierarchy import DistributedHierarchy
 from evertree.distributed.distributed_tree import DistributedTree
-from evertree.distributed.rebalance import TopTree
 from evertree.distributed.reporting import Progress
+from evertree.distributed.subtrees import Shape
 from evertree.errors import CorruptFileError, LinkageError
 from evertree.input.arrays import as_count, as_whole_number
 from evertree.io.archive import SIGNS_OF_DAMAGE
@@ -138,4 +138,4 @@ def _checked_scheme(scheme: Scheme) -> Scheme:
 
 
 #: The top tree of a tree without points.
-EMPTY_TOP = TopTree(np.empty(0, np.int64), np.empty((0, 2), np.int32))
+EMPTY_TOP = Shape(np.empty(0, np.int64), np.empty((0, 2), np.int32))

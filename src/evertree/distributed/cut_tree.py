@@ -40,13 +40,6 @@ class PartCut(NamedTuple):
     height: NDArray[np.float64]  # (n_splits,) in SciPy's units
 
 
-class KeyedValues(NamedTuple):
-    """Keys, ascending, and a value for each."""
-
-    keys: NDArray[np.int64]
-    values: NDArray[np.int64]
-
-
 class TreeCut(NamedTuple):
     """A tree cut into clusters."""
 
@@ -136,15 +129,17 @@ def cut_part(part: Part, scheme: Scheme, aim: Aim, n_splits: int) -> PartCut:
     return PartCut(birth, stop[clusters] - first[clusters], number[subtrees.roots()], children, height[undone])
 
 
-def label_part(part: Part, scheme: Scheme, aim: Aim, n_splits: int, labels: NDArray[np.int64]) -> KeyedValues:
-    """The label of each point of a part, given those of its clusters."""
+def label_part(
+    part: Part, scheme: Scheme, aim: Aim, n_splits: int, labels: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The keys of a part, ascending, and the label of each, given those of its clusters."""
     subtrees = part.subtrees
     order, _ = _merges(subtrees, to_live(subtrees, scheme, aim))
     clusters, _ = subtrees.cut_below(order[:n_splits])
     first, stop = subtrees.leaf_ranges()
     of_leaves = np.repeat(labels, stop[clusters] - first[clusters])
     by_id = np.argsort(subtrees.ids)
-    return KeyedValues(subtrees.ids[by_id], of_leaves[by_id])
+    return subtrees.ids[by_id], of_leaves[by_id]
 
 
 def _merges(subtrees: Subtrees, live: MeanLiveTree) -> tuple[NDArray[np.intp], NDArray[np.float64]]:

@@ -20,7 +20,7 @@ from evertree.distributed import parts as tasks
 from evertree.distributed.cross_partition_search import BlockingPairs
 from evertree.distributed.dask_runner import Runner, share
 from evertree.distributed.parts import PartSummary
-from evertree.distributed.rebalance import TopTree, join_summaries, rebalance
+from evertree.distributed.rebalance import join_parts, join_summaries, rebalance
 from evertree.distributed.subtrees import NO_SIGNATURES, STRIDE, Shape, Subtrees, is_postorder, live_nodes, to_live
 from evertree.errors import InvariantError
 from evertree.kernels.columns import NULL
@@ -77,10 +77,11 @@ class DistributedTree:
     ----------
     handles : dict
         The handle of each `Part`, by its number. No part is empty.
-    top : TopTree
+    top : Shape
+        The top tree. The id of a leaf is the number of its part times STRIDE, plus the position of the subtree there.
     """
 
-    def __init__(self, handles: Mapping[int, Any], top: TopTree, scheme: Scheme, aim: Aim, part_size: int) -> None:
+    def __init__(self, handles: Mapping[int, Any], top: Shape, scheme: Scheme, aim: Aim, part_size: int) -> None:
         self.handles = dict(sorted(handles.items()))
         self.top = top
         self.scheme, self.aim, self.part_size = scheme, aim, part_size
@@ -117,7 +118,7 @@ class DistributedTree:
             The tree above all groups, in postorder: group g is node g, and union j is node n_groups + j.
         """
         position = np.arange(part_of.size) - np.searchsorted(part_of, part_of)
-        tree = cls(handles, TopTree(part_of * STRIDE + position, children), scheme, aim, part_size)
+        tree = cls(handles, Shape(part_of * STRIDE + position, children), scheme, aim, part_size)
         tree.replace_parts(runner, handles)
         return tree
 
@@ -172,17 +173,12 @@ class DistributedTree:
     def upper(self, runner: Runner) -> Subtrees:
         """The upper tree: the top tree with the summary of each part. There must be a point."""
         self._fetch_summaries(runner)
-        return self.top.join({number: fetched.summary.subtrees for number, fetched in self._fetched.items()})
+        return join_parts(self.top, {number: fetched.summary.subtrees for number, fetched in self._fetched.items()})
 
     def whole(self, runner: Runner) -> Subtrees:
         """The whole tree, which must fit into the memory of one machine. There must be a point."""
         parts = zip(self.handles, runner.gather(list(self.handles.values())), strict=True)
-        return self.top.join({number: part.subtrees for number, part in parts})
-
-    def n_points(self, runner: Runner) -> int:
-        """The number of points."""
-        self._fetch_summaries(runner)
-        return sum(fetched.summary.subtrees.n_points for fetched in self._fetched.values())
+        return join_parts(self.top, {number: part.subtrees for number, part in parts})
 
     def scan(self, runner: Runner) -> tuple[int, int]:
         """The number of inversions, and of violations of homogeneity, in the whole tree."""
@@ -241,14 +237,13 @@ class DistributedTree:
         self._search_again = np.concatenate([self._signatures_of(runner, pairs.node[order[:most]]), left])
         summaries, shapes = self._open_pairs(runner, pairs.at(order[:most]))
         upper = self.top, list(summaries), list(summaries.values()), self.part_size, self.scheme, self.aim
-        (found,) = runner.gather([runner.submit("rebalance", rebalance, *upper)])
-        self.top = found.top
-        changed = self._assemble(runner, shapes, found.shapes)
+        ((self.top, new_shapes, moves, grafts),) = runner.gather([runner.submit("rebalance", rebalance, *upper)])
+        changed = self._assemble(runner, shapes, new_shapes)
         self._fetch_summaries(runner)
         counts.rounds, counts.n_changed = counts.rounds + 1, len(changed)
-        counts.moves, counts.grafts = counts.moves + found.moves, counts.grafts + found.grafts
+        counts.moves, counts.grafts = counts.moves + moves, counts.grafts + grafts
         self._count(counts, changed)
-        if changed or found.moves + found.grafts:
+        if changed or moves or grafts:
             return True
         self._search_again = left
         return order.size > most
@@ -342,12 +337,8 @@ class DistributedTree:
 
     def _assemble(self, runner: Runner, old: Mapping[int, list[Shape]], new: Mapping[int, list[Shape]]) -> set[int]:
         """Give the parts their new shapes; return the numbers of those that have changed."""
-        changed = {
-            number
-            for number in {*new, *old}
-            if len(new.get(number, ())) != len(old.get(number, ()))
-            or not all(map(Shape.is_same, new[number], old[number]))
-        }
+        before, after = ({number: [one.key() for one in some] for number, some in of.items()} for of in (old, new))
+        changed = {number for number in {*new, *old} if before.get(number) != after.get(number)}
         handles, again = {}, share(runner, "signatures", self._search_again)
         for number in sorted(changed & set(new)):
             shapes = new[number]
@@ -357,8 +348,7 @@ class DistributedTree:
                 for other, some in _by_part(ids).items()
                 if other != number
             ]
-            before = {_root_signature(shape): shape for shape in old.get(number, ())}
-            is_new = [not shape.is_same(before.get(_root_signature(shape))) for shape in shapes]
+            is_new = [key not in before.get(number, ()) for key in after[number]]
             how = again, self.scheme, self.aim
             handles[number] = runner.submit(
                 "assemble", tasks.assemble, self.handles.get(number), number, shapes, is_new, extracted, *how
@@ -371,10 +361,6 @@ class DistributedTree:
             else:
                 del self.handles[number]
         return changed
-
-
-def _root_signature(shape: Shape) -> tuple[int, ...]:
-    return tuple(shape.signatures[-1].tolist())
 
 
 def _by_part(ids: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:

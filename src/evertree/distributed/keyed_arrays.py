@@ -11,12 +11,14 @@ import numpy as np
 from dask import delayed
 from numpy.typing import NDArray
 
-from evertree.distributed.cut_tree import KeyedValues
 from evertree.distributed.dask_runner import Runner, share
 from evertree.distributed.distributed_tree import DistributedTree
 from evertree.distributed.parts import Part, has_ids
 from evertree.errors import DuplicateKeyError, UnknownKeyError, listed
 from evertree.input.arrays import as_keys
+
+#: Ascending keys, and a value for each.
+Keyed = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class KeyBlocks(NamedTuple):
@@ -39,9 +41,7 @@ def count_blocks(runner: Runner, parts: Sequence[Any], width: int) -> KeyBlocks:
     return KeyBlocks(width, runner.gather([runner.submit("keys", count_keys, part, width) for part in parts]))
 
 
-def to_dask(
-    name: str, parts: Sequence[Any], blocks: KeyBlocks, function: Callable[..., KeyedValues], *more: Any
-) -> Any:
+def to_dask(name: str, parts: Sequence[Any], blocks: KeyBlocks, function: Callable[..., Keyed], *more: Any) -> Any:
     """A lazy Dask array, by key, of what a function of a part, and of an entry of each of `more`, returns.
 
     There is a task for each part, for each block of a part, and for each block.
@@ -71,22 +71,23 @@ def count_keys(part: Part, width: int) -> dict[int, int]:
     return dict(zip(blocks.tolist(), counts.tolist(), strict=True))
 
 
-def keys_of_part(part: Part) -> KeyedValues:
-    """The keys of a part."""
+def keys_of_part(part: Part) -> Keyed:
+    """The keys of a part, as their own values."""
     keys = np.sort(part.subtrees.ids)
-    return KeyedValues(keys, keys)
+    return keys, keys
 
 
-def between(values: KeyedValues, begin: int, end: int) -> KeyedValues:
-    """The values of keys from `begin` to before `end`."""
-    some = slice(*np.searchsorted(values.keys, [begin, end]).tolist())
-    return KeyedValues(values.keys[some].copy(), values.values[some].copy())
+def between(keyed: Keyed, begin: int, end: int) -> Keyed:
+    """The keys from `begin` to before `end`, and their values."""
+    keys, values = keyed
+    some = slice(*np.searchsorted(keys, [begin, end]).tolist())
+    return keys[some].copy(), values[some].copy()
 
 
-def merge_by_key(some: Sequence[KeyedValues]) -> NDArray[np.int64]:
+def merge_by_key(some: Sequence[Keyed]) -> NDArray[np.int64]:
     """The values of several parts in the order of keys."""
-    keys = np.concatenate([one.keys for one in some])
-    return np.concatenate([one.values for one in some])[np.argsort(keys)]
+    keys, values = (np.concatenate(columns) for columns in zip(*some, strict=True))
+    return values[np.argsort(keys)]
 
 
 def as_int_keys(keys: Any, client: Any) -> NDArray[np.int64]:

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from evertree.distributed.dask_runner import Runner
 from evertree.distributed.distributed_tree import DistributedTree
 from evertree.distributed.parts import Part
-from evertree.distributed.rebalance import TopTree
-from evertree.distributed.subtrees import STRIDE, Subtrees, is_postorder
+from evertree.distributed.subtrees import STRIDE, Shape, Subtrees, is_postorder
 from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError, StoreError
 from evertree.input.arrays import as_choice, as_count, as_height, as_points, as_weights, as_whole_number
 from evertree.io.archive import SIGNS_OF_DAMAGE
@@ -110,18 +109,18 @@ def _check_metadata(metadata: dict[str, Any]) -> None:
         raise TypeError("there are no checksums")
 
 
-def read_top(path: str | os.PathLike[str], metadata: dict[str, Any]) -> TopTree:
+def read_top(path: str | os.PathLike[str], metadata: dict[str, Any]) -> Shape:
     """The top tree of a saved tree."""
     table = _read_table(Path(path) / _TOP, metadata["sha256"][_TOP])
     ids = _numbers(table["subtree"], np.int64)
-    top = TopTree(ids, _children(table.slice(0, max(ids.size - 1, 0))))
+    top = Shape(ids, _children(table.slice(0, max(ids.size - 1, 0))))
     if not is_postorder(top.children, ids.size):
         raise CorruptFileError("the top tree is no tree")
     return top
 
 
 def read_parts(
-    runner: Runner, path: str | os.PathLike[str], metadata: dict[str, Any], scheme: Scheme, top: TopTree
+    runner: Runner, path: str | os.PathLike[str], metadata: dict[str, Any], scheme: Scheme, top: Shape
 ) -> dict[int, Any]:
     """The handles of the checked parts of a saved tree."""
     folder, shape = os.path.realpath(path), (metadata["n_columns"], metadata["dtype"])
@@ -240,7 +239,7 @@ def _put_in_place(temporary: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _top_table(top: TopTree) -> Any:
+def _top_table(top: Shape) -> Any:
     """The subtrees, and beside them the unions, one less."""
     padding = [None] * min(top.ids.size, 1)
     left, right = ([*column, *padding] for column in top.children.T.tolist()) if top.ids.size else ([], [])

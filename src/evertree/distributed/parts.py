@@ -19,6 +19,7 @@ from evertree.distributed.subtrees import (
     from_live,
     join,
     live_nodes,
+    signatures_above,
     to_live,
 )
 from evertree.errors import InvariantError
@@ -163,8 +164,9 @@ def assemble(
     if part is not None:
         ids = np.concatenate([np.empty(0, np.int64), *(shape.ids for shape in shapes)])
         trees.update(extract(part, number, ids[ids // STRIDE == number]))
-    subtrees = concatenate([join(shape.children, [trees[i] for i in shape.ids.tolist()]) for shape in shapes])
-    seams = [shape.signatures for shape, new in zip(shapes, is_new, strict=True) if new]
+    below = [[trees[i] for i in shape.ids.tolist()] for shape in shapes]
+    subtrees = concatenate([join(shape.children, leaves) for shape, leaves in zip(shapes, below, strict=True)])
+    seams = [signatures_above(shapes[i], below[i]) for i in np.flatnonzero(is_new).tolist()]
     # The partner of a node that was due elsewhere may now be in the same subtree, where a cross-partition search does
     # not look.
     due_again = np.concatenate([NO_SIGNATURES, *seams, signatures])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evertree.distributed.parts import PartSummary
 from evertree.distributed.subtrees import STRIDE, Shape, Subtrees, from_live, join, to_live
@@ -17,55 +15,32 @@ from evertree.tree.scheme import Scheme
 LARGEST_PART = 2
 
 
-class TopTree(NamedTuple):
-    """The tree above the subtrees of all parts."""
-
-    ids: NDArray[np.int64]  # (k,) the number of the part of each subtree times STRIDE, plus its position there
-    children: NDArray[np.int32]  # (k - 1, 2) as in `Subtrees`
-
-    def without(self, gone: NDArray[np.bool_]) -> TopTree:
-        """The same without some of its leaves. O(k)."""
-        k = self.ids.size
-        stays = np.flatnonzero(~gone)
-        number: list[int | None] = [None] * k
-        for i, leaf in enumerate(stays.tolist()):
-            number[leaf] = i
-        children: list[tuple[int, int]] = []
-        for left, right in self.children.tolist():
-            a, b = number[left], number[right]
-            if a is None or b is None:
-                number.append(b if a is None else a)
-            else:
-                number.append(stays.size + len(children))
-                children.append((a, b))
-        return TopTree(self.ids[stays], np.array(children, np.int32).reshape(-1, 2))
-
-    def join(self, parts: Mapping[int, Subtrees]) -> Subtrees:
-        """The top tree with the subtrees of all parts, or of their summaries, in place of its leaves."""
-        trees = {number: subtrees.split() for number, subtrees in parts.items()}
-        return join(self.children, [trees[i // STRIDE][i % STRIDE] for i in self.ids.tolist()])
+def join_parts(top: Shape, parts: Mapping[int, Subtrees]) -> Subtrees:
+    """The top tree with the subtrees of all parts, or of their summaries, in place of its leaves."""
+    trees = {number: subtrees.split() for number, subtrees in parts.items()}
+    return join(top.children, [trees[i // STRIDE][i % STRIDE] for i in top.ids.tolist()])
 
 
-class Rebalanced(NamedTuple):
-    """The new top tree, and what each part gets."""
-
-    top: TopTree
-    shapes: dict[int, list[Shape]]  # the subtrees of each part, the oldest first
-    moves: int
-    grafts: int
-
-
-def join_summaries(top: TopTree, numbers: Sequence[int], summaries: Sequence[PartSummary]) -> Subtrees:
+def join_summaries(top: Shape, numbers: Sequence[int], summaries: Sequence[PartSummary]) -> Subtrees:
     """The upper tree: the top tree with the summaries of the parts of these numbers."""
-    return top.join({number: summary.subtrees for number, summary in zip(numbers, summaries, strict=True)})
+    return join_parts(top, {number: summary.subtrees for number, summary in zip(numbers, summaries, strict=True)})
 
 
 def rebalance(
-    top: TopTree, numbers: Sequence[int], summaries: Sequence[PartSummary], part_size: int, scheme: Scheme, aim: Aim
-) -> Rebalanced:
+    top: Shape, numbers: Sequence[int], summaries: Sequence[PartSummary], part_size: int, scheme: Scheme, aim: Aim
+) -> tuple[Shape, dict[int, list[Shape]], int, int]:
     """Refine the upper tree, and assign its subtrees of up to `part_size` points to parts.
 
     A subtree goes to the part that has most of its points, if there is room.
+
+    Returns
+    -------
+    top
+        The new top tree.
+    shapes
+        The subtrees of each part, the oldest first.
+    moves, grafts
+        Made by the refinement.
     """
     upper = join_summaries(top, numbers, summaries)
     live = to_live(upper, scheme, aim)
@@ -83,8 +58,8 @@ def rebalance(
         of_part = shapes.setdefault(part[i], [])
         ids[i] = part[i] * STRIDE + len(of_part)
         of_part.append(trees[i].shape())
-    new_top = TopTree(ids, number[refined.children[opened]].reshape(-1, 2))
-    return Rebalanced(new_top, shapes, live.n_moves, live.n_grafts)
+    new_top = Shape(ids, number[refined.children[opened]].reshape(-1, 2))
+    return new_top, shapes, live.n_moves, live.n_grafts
 
 
 def _assign(trees: list[Subtrees], part_size: int) -> list[int]:

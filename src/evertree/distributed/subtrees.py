@@ -33,17 +33,30 @@ class Stubs(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The shape of one subtree above stubs, without their statistics."""
+    """A tree above subtrees that are elsewhere: the top tree, or a subtree above stubs, without their statistics."""
 
-    ids: NDArray[np.int64]  # (k,) of the stubs
-    children: NDArray[np.int32]  # (k - 1, 2)
-    signatures: NDArray[np.int64]  # (2 k - 1, 2) of all nodes
+    ids: NDArray[np.int64]  # (k,) of its leaves
+    children: NDArray[np.int32]  # (k - 1, 2) as in `Subtrees`
 
-    def is_same(self, other: Shape | None) -> bool:
-        """Whether another subtree has the same shape over the same stubs."""
-        return (
-            other is not None and np.array_equal(self.ids, other.ids) and np.array_equal(self.children, other.children)
-        )
+    def key(self) -> tuple[bytes, bytes]:
+        """What is equal for equal shapes over the same leaves."""
+        return self.ids.tobytes(), self.children.tobytes()
+
+    def without(self, gone: NDArray[np.bool_]) -> Shape:
+        """The same without some of its leaves. O(k)."""
+        stays = np.flatnonzero(~gone)
+        number: list[int | None] = [None] * self.ids.size
+        for i, leaf in enumerate(stays.tolist()):
+            number[leaf] = i
+        children: list[tuple[int, int]] = []
+        for left, right in self.children.tolist():
+            a, b = number[left], number[right]
+            if a is None or b is None:
+                number.append(b if a is None else a)
+            else:
+                number.append(stays.size + len(children))
+                children.append((a, b))
+        return Shape(self.ids[stays], np.array(children, np.int32).reshape(-1, 2))
 
 
 class Subtrees(NamedTuple):
@@ -98,9 +111,8 @@ class Subtrees(NamedTuple):
         """
         first, stop = self.leaf_ranges()
         if self.stubs is None:
-            return np.column_stack([self.birth[first], stop - first])
-        below = np.concatenate([[0], np.cumsum(self.stubs.n_points)])
-        return np.column_stack([self.birth[first], below[stop] - below[first]])
+            return np.column_stack([self.ids[first], stop - first])
+        return _signatures(self.children, self.stubs.birth, self.stubs.n_points)
 
     def find(self, signatures: NDArray[np.int64]) -> NDArray[np.intp]:
         """The nodes that have one of some signatures, where the leaves are points. O(k log k)."""
@@ -122,7 +134,7 @@ class Subtrees(NamedTuple):
 
     def shape(self) -> Shape:
         """Its shape, where it is one subtree."""
-        return Shape(self.ids, self.children, self.signatures())
+        return Shape(self.ids, self.children)
 
     def split(self) -> list[Subtrees]:
         """Each subtree on its own."""
@@ -222,6 +234,12 @@ def join(children: NDArray[np.int32], trees: Sequence[Subtrees]) -> Subtrees:
     return _with_leaves_of(trees, joined)
 
 
+def signatures_above(shape: Shape, trees: Sequence[Subtrees]) -> NDArray[np.int64]:
+    """The signatures of the nodes of a shape above subtrees of points, in its order."""
+    birth = np.array([tree.ids[0] for tree in trees])
+    return _signatures(shape.children, birth, np.array([tree.n_leaves for tree in trees]))
+
+
 def collapse(subtrees: Subtrees, live: MeanLiveTree, is_open: NDArray[np.bool_], base: int) -> Subtrees:
     """The open unions, above a stub for each subtree that hangs off them. `join` is the inverse.
 
@@ -317,6 +335,14 @@ def _leaf_ranges(children: NDArray[np.int32], n_leaves: int) -> tuple[NDArray[np
     first, stop = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
     kernels.shared.cross_partition.find_leaf_ranges(plain(children), n_leaves, first, stop)
     return first, stop
+
+
+def _signatures(
+    children: NDArray[np.int32], birth: NDArray[np.int64], n_points: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    first, stop = _leaf_ranges(children, birth.size)
+    below = np.concatenate([[0], np.cumsum(n_points)])
+    return np.column_stack([birth[first], below[stop] - below[first]])
 
 
 def _roots_among(live: MeanLiveTree, top: int, parity: int) -> NDArray[np.int32]:
