@@ -17,7 +17,7 @@ from evertree import kernels
 from evertree.distributed import build, cut_tree, keyed_arrays, parquet_files
 from evertree.distributed.clients import Connection
 from evertree.distributed.dask_runner import DaskRunner
-from evertree.distributed.distributed_tree import DistributedTree
+from evertree.distributed.distributed_tree import DistributedTree, RoundCounts
 from evertree.distributed.parts import remove_from
 from evertree.distributed.reading import read
 from evertree.distributed.reporting import DistributedReport, Progress, ProgressReporter, showing
@@ -447,28 +447,23 @@ class _TreeEdit:
 
     def __init__(self, t: DistributedHierarchy, runner: DaskRunner) -> None:
         self._t, self.runner, self.tree = t, runner, t._tree.copy()
-        self._rounds = self._moves = self._grafts = 0
-        self._stopped_by: str | None = None
+        self._counts: list[RoundCounts] = []
         self._start, self._sent_before = time.perf_counter(), runner.bytes_sent()
 
     def refine(self) -> None:
         """Refine the tree across its parts."""
-        counts = self.tree.refine(self.runner)
-        self._rounds += counts.rounds
-        self._moves += counts.moves
-        self._grafts += counts.grafts
-        self._stopped_by = counts.stopped_by
+        self._counts.append(self.tree.refine(self.runner))
 
     def commit(self, n_points: int, **state: Any) -> None:
         """Put the edited tree, its number of points, and further attributes in place."""
         report = DistributedReport(
-            rounds=self._rounds,
-            moves=self._moves,
-            grafts=self._grafts,
+            rounds=sum(counts.rounds for counts in self._counts),
+            moves=sum(counts.moves for counts in self._counts),
+            grafts=sum(counts.grafts for counts in self._counts),
             parts=len(self.tree.handles),
             bytes_moved=self._bytes_moved(),
             seconds=time.perf_counter() - self._start,
-            stopped_by=self._stopped_by,
+            stopped_by=self._counts[-1].stopped_by,
         )
         # In one step: Ctrl-C comes before or after it.
         state |= {"_tree": self.tree, "_n_points": n_points, "_blocks": None, "_report": report}
