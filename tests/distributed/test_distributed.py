@@ -120,12 +120,17 @@ def test_the_seed_decides_what_is_sampled(small_samples):
     x = mixture(1_000)
     share = sampling.share_of(1_000, 100)
     assert share == 0.2
-    whole, other = (sampling.sample_chunk(Chunk(x, None), 0, share, seed) for seed in (0, 1))
-    parts = [sampling.sample_chunk(Chunk(x[i : i + 99], None), i, share, 0) for i in range(0, 1_000, 99)]
-    np.testing.assert_array_equal(sampling.Points.joined(parts).ids, whole.ids)
-    np.testing.assert_array_equal(sampling.Points.joined(parts).points, x[whole.ids])
-    assert 150 < whole.ids.size < 250
-    assert not np.array_equal(whole.ids, other.ids)
+
+    def sample(begin, end, seed=0):
+        return sampling.sample_chunk(Chunk(x[begin:end], end - begin, 1.0, None), begin, share, seed)
+
+    ids, points = sample(0, 1_000)
+    np.testing.assert_array_equal(points, x[ids])
+    by_chunk = [sample(i, i + 99) for i in range(0, 1_000, 99)]
+    np.testing.assert_array_equal(np.concatenate([chunk[0] for chunk in by_chunk]), ids)
+    np.testing.assert_array_equal(np.concatenate([chunk[1] for chunk in by_chunk]), points)
+    assert 150 < ids.size < 250
+    assert not np.array_equal(sample(0, 1_000, seed=1)[0], ids)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
@@ -282,7 +287,7 @@ def test_a_batch_many_times_as_large_as_the_tree(client):
     t.insert(da.from_array(x[10:], chunks=(20, 4)))
     check(t)
     assert t.n_parts > 6
-    assert max(part.piece.n_leaves for part in t._runner().gather(list(t._forest.handles.values()))) <= 50
+    assert max(part.subtrees.n_leaves for part in t._runner().gather(list(t._tree.handles.values()))) <= 50
 
 
 @pytest.mark.slow
@@ -343,7 +348,7 @@ def test_the_largest_value_so_far_counts_for_overflow(client, monkeypatch, tmp_p
     t = et.distributed.cluster([[1e150, 0.0], [0.0, 1.0]], client)
     t.save(tmp_path / "tree")
     seen = []
-    monkeypatch.setattr("evertree.distributed.hierarchy.checked_largest", lambda *given: seen.append(given))
+    monkeypatch.setattr("evertree.distributed.distributed_hierarchy.checked_largest", lambda *given: seen.append(given))
     t.insert([[1.0, 1.0]])
     et.distributed.load(tmp_path / "tree", client).insert([[1.0, 1.0], [2.0, 2.0]])
     assert seen == [(3.0, 1e150, 2), (4.0, 1e150, 2)]
@@ -367,19 +372,21 @@ def test_broken_trees_are_noticed(client):
     with pytest.raises(InvariantError, match="60 points, and not 59"):
         t.validate()
     t._n_points += 1
-    top = t._forest.top
-    t._forest.top = top._replace(ids=top.ids[::-1] + 1)
+    top = t._tree.top
+    t._tree.top = top._replace(ids=top.ids[::-1] + 1)
     with pytest.raises(InvariantError, match="the top"):
         t.validate()
-    t._forest.top = top
-    number, handle = next(iter(t._forest.handles.items()))
+    t._tree.top = top
+    number, handle = next(iter(t._tree.handles.items()))
     part = handle.result()
-    for broken, text in (
-        (part._replace(piece=part.piece._replace(children=part.piece.children[::-1].copy())), "no forest"),
-        (part._replace(piece=part.piece._replace(ids=part.piece.ids + 1)), "in two parts"),
-        (part._replace(piece=part.piece._replace(size=-part.piece.size)), "not positive"),
+    trees = part.subtrees
+    for wrong, text in (
+        ({"children": trees.children[::-1].copy()}, "no forest"),
+        ({"ids": trees.ids + 1}, "in two parts"),
+        ({"size": -trees.size}, "not positive"),
     ):
-        t._forest.handles[number] = t.client.submit(lambda value: value, broken)
+        broken = part._replace(subtrees=trees._replace(**wrong))
+        t._tree.handles[number] = t.client.submit(lambda value: value, broken)
         with pytest.raises(InvariantError, match=text):
             t.validate()
 
@@ -388,7 +395,7 @@ def test_broken_trees_are_noticed(client):
 def test_progress_is_told(client):
     steps = []
     et.distributed.cluster(mixture(80), client, part_size=20, progress=steps.append)
-    assert {"read", "plan", "route", "build", "crown", "ask", "treelet"} <= {step.step for step in steps}
+    assert {"read", "plan", "route", "build", "summarise", "search", "rebalance"} <= {step.step for step in steps}
     assert all(0 < step.done <= step.total and step.seconds >= 0 for step in steps)
 
 
@@ -438,22 +445,22 @@ def test_tasks_of_an_edit_that_fails_are_given_up(client):
 
 def test_keys_fit_a_tree_that_another_thread_edits_meanwhile(client, monkeypatch):
     t = et.distributed.cluster(mixture(60), client, part_size=20)
-    find = et.distributed.arrays.find_layout
+    count = et.distributed.keyed_arrays.count_blocks
 
     def edit_meanwhile(*given):
-        layout = find(*given)
+        blocks = count(*given)
         monkeypatch.undo()
         t.remove(range(30))
-        return layout
+        return blocks
 
-    monkeypatch.setattr("evertree.distributed.arrays.find_layout", edit_meanwhile)
+    monkeypatch.setattr("evertree.distributed.keyed_arrays.count_blocks", edit_meanwhile)
     assert t.keys().compute().tolist() == list(range(60))
     assert t.keys().compute().tolist() == list(range(30, 60))
 
 
 def test_bytes_of_workers_that_came_and_went(client, monkeypatch):
     counts = iter([{"lost": 100, "there": 50}, {"there": 80, "new": 5}])
-    monkeypatch.setattr("evertree.distributed.on_dask.OnDask.bytes_sent", lambda _: next(counts))
+    monkeypatch.setattr("evertree.distributed.dask_runner.DaskRunner.bytes_sent", lambda _: next(counts))
     assert et.distributed.cluster(mixture(20), client).report.bytes_moved == 35
 
 
@@ -468,6 +475,7 @@ def test_a_client_that_is_not_the_current_one(client):
 
 @pytest.mark.parametrize("name", ["cluster", "load", "DistributedHierarchy"])
 def test_without_dask_the_remedy_is_named(name, monkeypatch):
+    monkeypatch.delitem(vars(et.distributed), name, raising=False)  # which has been used before
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"needs distributed: pip install 'evertree\[distributed\]'"):
         getattr(et.distributed, name)
@@ -475,5 +483,5 @@ def test_without_dask_the_remedy_is_named(name, monkeypatch):
 
 def test_names_of_the_package():
     assert {"cluster", "load", "DistributedHierarchy"} <= set(dir(et.distributed))
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="attribute nothing"):
         _ = et.distributed.nothing

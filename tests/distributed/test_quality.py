@@ -21,7 +21,7 @@ def error_of(h: et.Hierarchy, n_clusters: int) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["letter", "shuttle"])
-def test_a_tree_in_parts_is_within_two_percent_of_one_in_one_piece(client, shared_data, monkeypatch, name):
+def test_a_tree_in_parts_is_within_two_percent_of_that_on_one_machine(client, shared_data, monkeypatch, name):
     monkeypatch.setattr("evertree.distributed.sampling.FEWEST_SAMPLED", N_POINTS // 10)
     monkeypatch.setattr("evertree.distributed.sampling.SAMPLED_PER_PART", 20)
     with np.load(shared_data / f"{name}.npz") as file:

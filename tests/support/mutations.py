@@ -131,10 +131,10 @@ MUTANTS = [
     ),
     Mutant(
         "points of other parts are thought to be as heavy as their clusters",
-        "distributed/asking.py",
+        "distributed/cross_partition_search.py",
         "live.search.lightest[0] = lightest",
         "pass",
-        "tests/kernels/test_cross_partition.py::test_a_light_point_inside_a_heavy_cluster_is_asked_for",
+        "tests/kernels/test_cross_partition.py::test_a_light_point_inside_a_heavy_cluster_is_found",
     ),
     Mutant(
         "a key is lost when nodes are numbered anew",

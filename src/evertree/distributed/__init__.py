@@ -1,40 +1,22 @@
 """Trees over more points than one machine holds, on Dask.
 
-What works on parts of a tree needs no Dask, and can be imported without it.
+Words that all modules use: the input comes in *chunks*; the tree is in *parts*, which Dask would call partitions, each
+some *subtrees* that one task works on; the *top tree* above all subtrees is on the driver. A *stub* is a leaf that
+stands for a subtree of another part. The *summary* of a part is its upper nodes above stubs, and the *upper tree* is
+the top tree with all summaries. What works on parts needs no Dask, and can be imported without it.
 """
 
-from __future__ import annotations
+from typing import Any
 
-import importlib
-from typing import TYPE_CHECKING, Any
+import lazy_loader
 
 from evertree.extras import require
 
-if TYPE_CHECKING:
-    from evertree.distributed.clustering import cluster as cluster
-    from evertree.distributed.clustering import load as load
-    from evertree.distributed.hierarchy import DistributedHierarchy as DistributedHierarchy
-    from evertree.distributed.progress import Progress as Progress
-    from evertree.distributed.report import DistributedReport as DistributedReport
-
-_LAZY = {
-    "DistributedHierarchy": "hierarchy",
-    "DistributedReport": "report",
-    "Progress": "progress",
-    "cluster": "clustering",
-    "load": "clustering",
-}
-
-__all__ = ["DistributedHierarchy", "DistributedReport", "Progress", "cluster", "load"]
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY])
+_load_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    for module in ("distributed", "dask.array", "dask.dataframe", "pyarrow"):
-        require(module, f"evertree.distributed.{name}", "distributed")
-    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+    if name in __all__:
+        for module in ("distributed", "dask.array", "dask.dataframe", "pyarrow"):
+            require(module, f"evertree.distributed.{name}", "distributed")
+    return _load_name(name)

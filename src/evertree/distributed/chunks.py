@@ -1,37 +1,37 @@
-"""Chunks of points: what workers have of them, and what the driver knows. Workers import nothing else for these.
+"""Chunks of points on the workers, and what the driver knows about them. Workers need no other import for these.
 
-A chunk that is refused is no failure of its task, which would be tried again in vain: the task gives the error back,
-and the driver raises that of the first such chunk.
+If a chunk is refused, its task does not fail, because it would be tried again in vain: it returns the error, and the
+driver raises that of the first such chunk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.distributed.runner import Runner
+from evertree.distributed.dask_runner import Runner
 from evertree.errors import EvertreeError, counting_rows_from
 from evertree.input.arrays import as_points
 from evertree.tree.scheme import Scheme
 
 
-class Facts(NamedTuple):
-    """What the driver has to know of a chunk."""
+class Chunk(NamedTuple):
+    """Some rows of the user's points; none of them if there is an error."""
 
+    points: NDArray[Any]
     n_rows: int
     largest: float  # coordinate
     error: EvertreeError | None
 
 
-class Chunk(NamedTuple):
-    """Some rows of what a user gave."""
-
-    points: NDArray[Any]
-    facts: Facts
+#: What the driver has to know about a chunk.
+chunk_facts = attrgetter("n_rows", "largest", "error")
 
 
 @dataclass(frozen=True)
@@ -47,22 +47,22 @@ class Chunks:
 
     @property
     def n_rows(self) -> int:
-        """How many points there are in all."""
+        """The number of points in all chunks."""
         return sum(self.lengths)
 
-    def batches(self, runner: Runner, n_there: int, least: int) -> Iterator[Chunks]:
-        """The rows in turn, at a time as many as double what is there, or `least`, wherever chunks end.
+    def batches(self, runner: Runner, n_points: int, least: int) -> Iterator[Chunks]:
+        """The rows in batches that double the number of points each, or have `least` rows, wherever chunks end.
 
-        They are let go here.
+        Chunks are released on the way.
         """
         begin = 0
         while begin < self.n_rows:
-            end = min(begin + max(n_there, least), self.n_rows)
+            end = min(begin + max(n_points, least), self.n_rows)
             yield self._rows(runner, begin, end)
-            n_there, begin = n_there + end - begin, end
+            n_points, begin = n_points + end - begin, end
 
     def _rows(self, runner: Runner, begin: int, end: int) -> Chunks:
-        """The rows from `begin` to before `end`. Chunks that have no more are let go."""
+        """The rows from `begin` to before `end`. Chunks that have no more rows are released."""
         handles, first, lengths = [], [], []
         for k, (handle, length) in enumerate(zip(self.handles, self.lengths, strict=True)):
             row = self.first[k] - self.first[0]
@@ -77,7 +77,7 @@ class Chunks:
 
 
 def read_chunk(scheme: Scheme, n_columns: int, dtype: np.dtype[Any], X: Any, first_row: int) -> Chunk:
-    """Check some rows: finite numbers, in range, that the metric makes something of."""
+    """Check some rows: finite numbers, in range, that the metric accepts."""
     assert scheme.vectors is not None
     n_rows = len(X)
     with counting_rows_from(first_row):
@@ -85,15 +85,15 @@ def read_chunk(scheme: Scheme, n_columns: int, dtype: np.dtype[Any], X: Any, fir
             points = as_points(X, n_columns, dtype)
             largest = float(np.abs(scheme.vectors.coordinates(points)).max(initial=0.0))
         except EvertreeError as error:
-            return Chunk(np.empty((0, n_columns), dtype), Facts(n_rows, 0.0, error))
-    return Chunk(points, Facts(n_rows, largest, None))
+            return Chunk(np.empty((0, n_columns), dtype), n_rows, 0.0, error)
+    return Chunk(points, n_rows, largest, None)
 
 
-def facts_of(check: Callable[[Any, int], Chunk], X: Any, first_row: int) -> Facts:
-    """What a check says of some rows, the first of which has this number."""
-    return check(X, first_row).facts
+def error_of(check: partial[Chunk], X: Any, first_row: int) -> EvertreeError | None:
+    """What is wrong with some rows, if the first one has this number."""
+    return check(X, first_row).error
 
 
 def rows_of(chunk: Chunk, start: int, stop: int) -> Chunk:
     """Some rows of a chunk."""
-    return Chunk(chunk.points[start:stop].copy(), chunk.facts._replace(n_rows=stop - start))
+    return chunk._replace(points=chunk.points[start:stop].copy(), n_rows=stop - start)

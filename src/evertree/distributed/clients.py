@@ -1,4 +1,4 @@
-"""Which Dask cluster does the work: one that is given, the current one, or one of our own on this machine."""
+"""The Dask cluster that does the work: of a given client, of the current one, or a new one on this machine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from distributed import Client, LocalCluster
 from evertree.errors import ClosedError, ParameterError
 
 
-class _Own:
-    """A local cluster that trees share which were made without a client. It ends with the last of them."""
+class _SharedCluster:
+    """The local cluster of all trees that were made without a client. It is closed with the last of them."""
 
     lock = threading.Lock()
     client: Any = None
@@ -41,37 +41,37 @@ class _Own:
 
 
 class Connection:
-    """A Dask client, and whether it is to one of our own clusters, which end with the last that uses it.
+    """A Dask client, and whether its cluster is ours to close.
 
     Parameters
     ----------
     client : distributed.Client or None
-        None for the current one; where there is none, a cluster of processes is started on this machine, one for each
+        None for the current one; if there is none, a cluster of processes is started on this machine, one for each
         core. Its client becomes the current one, so that results can be computed.
     """
 
     def __init__(self, client: Any = None) -> None:
         given = _checked(client) if client is not None else _current()
-        self._is_own = given is None or given is _Own.client
-        self._client = _Own.enter() if self._is_own else given
+        self._is_own = given is None or given is _SharedCluster.client
+        self._client = _SharedCluster.enter() if self._is_own else given
 
     @property
     def client(self) -> Any:
-        """The client, as long as it is open."""
+        """The client, if it is open."""
         if not self.is_open:
             raise ClosedError("the tree, or its Dask client, is closed: load it from a directory that it was saved to")
         return self._client
 
     @property
     def is_open(self) -> bool:
-        """Whether work can still be done."""
+        """Whether tasks can be sent."""
         return self._client is not None and self._client.status == "running"
 
     def close(self) -> None:
-        """Let the client go. One that was given stays open."""
+        """Let go of the client. One that was given stays open."""
         client, self._client = self._client, None
         if client is not None and self._is_own:
-            _Own.leave(client)
+            _SharedCluster.leave(client)
 
 
 def _checked(client: Any) -> Any:

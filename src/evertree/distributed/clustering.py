@@ -1,4 +1,4 @@
-"""`cluster` and `load`: the two ways to a `DistributedHierarchy`."""
+"""`cluster` and `load`: the two functions that make a `DistributedHierarchy`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from evertree.distributed import files
+from evertree.distributed import parquet_files
 from evertree.distributed.clients import Connection
-from evertree.distributed.hierarchy import DistributedHierarchy
-from evertree.distributed.on_dask import OnDask
-from evertree.distributed.progress import Progress
-from evertree.distributed.refining import Forest
-from evertree.distributed.settling import Top
+from evertree.distributed.dask_runner import DaskRunner
+from evertree.distributed.distributed_hierarchy import DistributedHierarchy
+from evertree.distributed.distributed_tree import DistributedTree
+from evertree.distributed.reporting import Progress
+from evertree.distributed.subtrees import Shape
 from evertree.errors import CorruptFileError, LinkageError
 from evertree.input.arrays import as_count, as_whole_number
 from evertree.io.archive import SIGNS_OF_DAMAGE
@@ -36,33 +36,33 @@ def cluster(
 ) -> DistributedHierarchy:
     """Cluster more points than one machine holds.
 
-    A tree over a sample says which part each point belongs to; each part is built where its data are; then the tree is
-    refined across the borders of parts, by shipping pieces of it, until it is monotone, for average linkage
-    homogeneous, and searches find no two clusters that would both rather merge with each other.
+    A tree over a sample decides which part each point belongs to; each part is built where its data are; then the tree
+    is refined across parts until it is monotone, for average linkage homogeneous, and searches find no blocking pair:
+    two clusters that are both closer to each other than to what they are merged with.
 
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame, or an array or data frame in memory
-        A row for each point; row i gets the key i. The numbers of rows in its chunks need not be known. It is read
-        once; Dask may read some of it again if a worker is lost, so it must be the same each time.
+        A row for each point; row i gets the key i. The lengths of its chunks need not be known. It is read once; Dask
+        may read some of it again if a worker is lost, so it must be the same each time.
     client : distributed.Client, optional
-        By default the current one. Where there is none, a cluster of processes is started on this machine, and ends
+        By default the current one. If there is none, a cluster of processes is started on this machine, and stopped
         with the result: see `DistributedHierarchy.close`.
     linkage : {"ward", "average"}
     metric : str
-        Any that goes with means and variances: for Ward ``"euclidean"``, ``"sqeuclidean"``, ``"mahalanobis"``,
+        One that goes with means and variances: for Ward ``"euclidean"``, ``"sqeuclidean"``, ``"mahalanobis"``,
         ``"seuclidean"``; for average ``"sqeuclidean"``, ``"cosine"``, ``"correlation"``.
     metric_params : dict, optional
         As for `evertree.Hierarchy`.
     search_width : int
-        How widely to search for where a point belongs, and for clusters that would rather merge.
+        The width of searches for the place of a point, and for blocking pairs: as for `evertree.Hierarchy`.
     part_size : int
-        Points of a part, about. A task works on one or two parts, and takes about 500 bytes for each of their points
-        and five times the data.
+        The number of points in a part, roughly. A task works on one or two parts, and takes about 500 bytes for each
+        of their points and five times the data.
     seed : int
-        Decides which points are sampled.
+        Of the sample.
     progress : bool or callable, optional
-        True for a bar in the terminal; a function is called with a `Progress` about ten times a second.
+        True for a bar in the terminal. A function is called with a `Progress` about ten times a second.
 
     Returns
     -------
@@ -80,11 +80,11 @@ def cluster(
     """
     scheme = _checked_scheme(Scheme(linkage, metric, metric_params))
     aim = Aim("stable", as_count("search_width", search_width))
-    forest = Forest({}, NO_TOP, scheme, aim, as_count("part_size", part_size))
+    tree = DistributedTree({}, EMPTY_TOP, scheme, aim, as_count("part_size", part_size))
     number = as_whole_number("seed", seed)
     connection = Connection(client)
     try:
-        t = DistributedHierarchy(connection, forest, number)
+        t = DistributedHierarchy(connection, tree, number)
         t.insert(X, progress)
     except BaseException:
         connection.close()
@@ -98,8 +98,8 @@ def load(path: str | os.PathLike[str], client: Any = None) -> DistributedHierarc
     Parameters
     ----------
     path : path
-        A directory that all workers see. It must stay as it is for as long as the tree is used, because a part whose
-        worker is lost is read again.
+        A directory that all workers see. It must not change while the tree is in use, because a part is read again if
+        its worker is lost.
     client : distributed.Client, optional
         As for `cluster`.
 
@@ -110,18 +110,18 @@ def load(path: str | os.PathLike[str], client: Any = None) -> DistributedHierarc
     >>> t.insert([[4.0]])
     range(3, 4)
     """
-    metadata = files.read_metadata(path)
+    metadata = parquet_files.read_metadata(path)
     try:
         scheme = _checked_scheme(Scheme(metadata["linkage"], metadata["metric"], metadata["metric_params"] or None))
-        top = files.read_top(path, metadata)
+        top = parquet_files.read_top(path, metadata)
     except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
     connection = Connection(client)
     try:
-        handles = files.read_parts(OnDask(connection.client), path, metadata, scheme, top)
+        handles = parquet_files.read_parts(DaskRunner(connection.client), path, metadata, scheme, top)
         aim = Aim("stable", metadata["search_width"])
-        forest = Forest(handles, top, scheme, aim, metadata["part_size"])
-        return DistributedHierarchy._restored(connection, forest, metadata, os.path.realpath(path))
+        tree = DistributedTree(handles, top, scheme, aim, metadata["part_size"])
+        return DistributedHierarchy._restored(connection, tree, metadata, os.path.realpath(path))
     except BaseException:
         connection.close()
         raise
@@ -137,5 +137,5 @@ def _checked_scheme(scheme: Scheme) -> Scheme:
     return scheme
 
 
-#: The top of a tree without points.
-NO_TOP = Top(np.empty(0, np.int64), np.empty((0, 2), np.int32))
+#: The top tree of a tree without points.
+EMPTY_TOP = Shape(np.empty(0, np.int64), np.empty((0, 2), np.int32))

@@ -1,4 +1,4 @@
-"""Searches of a tree for partners of nodes that live in another one, and walks over pieces of a tree."""
+"""Searches of a part for partners of nodes of other parts, and walks over subtrees in postorder."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from evertree.kernels.statistics.search import descend_means, exhaust_means
 
 
 @kernel
-def find_stretches(children, n_leaves, first, stop):
-    """Fill ``first[u]`` and ``stop[u]`` with the ends of the stretch of leaves below each node of a piece. O(n).
+def find_leaf_ranges(children, n_leaves, first, stop):
+    """Fill ``first[u]`` and ``stop[u]`` with the range of leaves below each node of subtrees in postorder. O(n).
 
-    Leaves come first, then the unions of `children`, each after its parts.
+    Leaves come first, then the unions of `children`, each after its children.
     """
     for u in range(n_leaves):
         first[u] = u
@@ -29,7 +29,7 @@ def find_stretches(children, n_leaves, first, stop):
 
 @kernel
 def open_paths(children, n_leaves, is_wanted, is_open):
-    """Note in `is_open` the unions above each node that is wanted, beside those that are open already. O(n)."""
+    """Set `is_open` for the unions above each wanted node, and above each union that is open already. O(n)."""
     for j in range(children.shape[0]):
         for turn in range(2):
             u = children[j, turn]
@@ -39,7 +39,7 @@ def open_paths(children, n_leaves, is_wanted, is_open):
 
 @kernel
 def find_limits(tree, linkage, nodes, limit):
-    """Fill `limit` with the height of the parent of each of `nodes`, less what rounding may have added to it. O(m)."""
+    """Fill `limit` with the height of the parent of each of `nodes`, minus a bound on its rounding error. O(m)."""
     for i in range(nodes.size):
         u = np.int64(nodes[i])
         v = np.int64(sibling(tree, u))
@@ -49,7 +49,7 @@ def find_limits(tree, linkage, nodes, limit):
 
 @inline
 def find_below(linkage, tree, search, a, start):
-    """The node below `start` that guest `a` would rather merge with, or NULL, and ζ."""
+    """The partner of query `a` in a blocking pair below `start`, or NULL, and ζ."""
     limit = tree.height[tree.parent[a]]
     if is_leaf(start):
         return np.int64(NULL), limit
@@ -60,20 +60,20 @@ def find_below(linkage, tree, search, a, start):
 
 
 @kernel
-def find_partners(tree, search, linkage, guests, twins, starts, partner, value):
-    """For each of `guests`, fill in the node below ``starts[i]`` that it would rather merge with, or NULL, and ζ.
+def find_partners(tree, search, linkage, queries, twins, starts, partner, value):
+    """For each of `queries`, fill in its partner in a blocking pair below ``starts[i]``, or NULL, and ζ.
 
-    A guest is a leaf that hangs below a node of its own, which has the height of the parent that it has elsewhere, and
-    nowhere else. ``twins[i]`` is the node of the tree that is the same cluster, or NULL. Leaves that a guest meets go
-    on its list. O(width · depth · m) for each.
+    A query is a leaf outside the tree with the statistics of a node of another part. Its parent, outside too, has the
+    height of the parent of that node. ``twins[i]`` is the node of the tree that is the same cluster, or NULL. Leaves
+    that a query meets go on its list of neighbours. O(width · depth · m) for each.
     """
     root = tree.state["root"][0]
-    for i in range(guests.size):
-        a, twin = np.int64(guests[i]), np.int64(twins[i])
+    for i in range(queries.size):
+        a, twin = np.int64(queries[i]), np.int64(twins[i])
         forget_near(search, a, np.int64(0))
         parent = tree.parent[twin]
         if twin != NULL:
-            tree.parent[twin] = NULL  # what has no parent is nobody's partner
+            tree.parent[twin] = NULL  # a node without a parent is in no blocking pair
         partner[i], value[i] = find_below(linkage, tree, search, a, np.int64(starts[i]))
         if twin != NULL:
             tree.parent[twin] = parent
@@ -81,8 +81,8 @@ def find_partners(tree, search, linkage, guests, twins, starts, partner, value):
 
 
 @inline
-def may_hide(linkage, tree, search, a, u):
-    """Whether there may be a partner of `a` inside the cluster that leaf `u` stands for."""
+def may_contain_partner(linkage, tree, search, a, u):
+    """Whether there may be a partner of `a` below the subtree that stub `u` stands for."""
     if not tree.height[u] > tree.height[a]:
         return False
     distance = np.sqrt(sq_dist(tree.mean, a, u)) - tree.radius[u]
@@ -91,22 +91,22 @@ def may_hide(linkage, tree, search, a, u):
 
 
 @kernel
-def choose_doors(tree, search, linkage, guests, owner, own, doors):
-    """Fill each row of `doors` with leaves of other owners that may hide a partner of a guest, then NULL.
+def choose_stubs(tree, search, linkage, queries, owner, own, stubs):
+    """Fill each row of `stubs` with leaves of other owners that may contain a partner of a query, then NULL.
 
-    ``owner[row]`` is that of a leaf. They are among those that the guest met, the nearest first; all there are, where
-    searches are exhaustive. O(N_NEAR m) for each guest, or O(n m).
+    ``owner[row]`` is that of a leaf. They are those that the query met, the nearest first; where searches are
+    exhaustive, all of them. O(N_NEAR m) for each query, or O(n m).
     """
     is_exact = search.state["reach"][0] == EVERYWHERE
-    for i in range(guests.size):
-        a = np.int64(guests[i])
+    for i in range(queries.size):
+        a = np.int64(queries[i])
         count = 0
         for k in range(tree.state["leaf_top"][0] if is_exact else search.near.shape[1]):
             u = np.int64(2 * k if is_exact else search.near[a >> 1, k])
-            if u == NULL or count == doors.shape[1]:
+            if u == NULL or count == stubs.shape[1]:
                 break
-            if owner[u >> 1] != own and may_hide(linkage, tree, search, a, u):
-                doors[i, count] = u
+            if owner[u >> 1] != own and may_contain_partner(linkage, tree, search, a, u):
+                stubs[i, count] = u
                 count += 1
-        for k in range(count, doors.shape[1]):
-            doors[i, k] = NULL
+        for k in range(count, stubs.shape[1]):
+            stubs[i, k] = NULL

@@ -1,7 +1,7 @@
-"""A tree in a directory of Parquet: two files for each part, one for the top, and what else there is to know in JSON.
+"""A tree in a directory of Parquet files: two for each part, one for the top tree; and metadata in JSON.
 
-Each part is written and read by a task, so the directory must be one that all workers see. It is written beside its
-place, and put there when it is whole. Every file has its SHA-256 in the metadata, and these have their own.
+Each part is written and read by a task, so all workers must see the directory. A new directory is written beside the
+target, and renamed when it is complete. The metadata have the SHA-256 of every file, and of themselves.
 """
 
 from __future__ import annotations
@@ -14,29 +14,26 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from evertree.distributed.checking import is_forest, is_part
-from evertree.distributed.parts import STRIDE, Part
-from evertree.distributed.pieces import Piece
-from evertree.distributed.refining import Forest
-from evertree.distributed.runner import Runner
-from evertree.distributed.settling import Top
-from evertree.errors import CorruptFileError, EvertreeError, FileFormatError, NewerFormatError, StoreError
+from evertree.distributed.dask_runner import Runner
+from evertree.distributed.distributed_tree import DistributedTree
+from evertree.distributed.parts import Part
+from evertree.distributed.subtrees import STRIDE, Shape, Subtrees, is_postorder
+from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError, StoreError
 from evertree.input.arrays import as_choice, as_count, as_height, as_points, as_weights, as_whole_number
 from evertree.io.archive import SIGNS_OF_DAMAGE
 from evertree.io.json_values import to_json
 from evertree.tree.base import MOST_POINTS
 from evertree.tree.scheme import Scheme
 
-#: Written into every directory. It grows when a reader of an older version could not understand it.
+#: Written into every directory. It grows when older versions could not read a new one.
 FORMAT_VERSION = 1
 
 _FORMAT = "evertree distributed hierarchy"
@@ -44,35 +41,20 @@ _METADATA = "metadata.json"
 _TOP = "top.parquet"
 
 
-class Loaded(NamedTuple):
-    """A part that was read, or why it could not be."""
-
-    part: Part | None
-    error: EvertreeError | None
-
-    @property
-    def facts(self) -> tuple[EvertreeError | None, int, int, int]:
-        """What is wrong, how many points and subtrees there are, and the youngest point."""
-        if self.part is None:
-            return self.error, 0, 0, -1
-        ids = self.part.piece.ids
-        return None, ids.size, self.part.origin.size, int(ids.max(initial=-1))
-
-
-def write(runner: Runner, path: str | os.PathLike[str], header: Mapping[str, Any], forest: Forest) -> None:
-    """Write a tree to a directory, in the place of one that was written before."""
+def write_tree(runner: Runner, path: str | os.PathLike[str], header: Mapping[str, Any], tree: DistributedTree) -> None:
+    """Write a tree to a directory, or over one that was written before."""
     target = _checked_target(path)
     temporary = target.with_name(f".evertree-{uuid.uuid4().hex}")
     temporary.mkdir()
     try:
         folder = str(temporary)
-        tasks = [runner.submit("save", write_part, part, folder, number) for number, part in forest.handles.items()]
+        tasks = [runner.submit("save", write_part, part, folder, number) for number, part in tree.handles.items()]
         digests = _gathered(runner, tasks, target)
         unseen = [name for name in digests if not (temporary / name).is_file()]
         if unseen:
             raise _not_shared(target, unseen[0])
-        digests[_TOP] = _write_table(_top_table(forest.top), temporary / _TOP)
-        about = {**header, "parts": list(forest.handles), "sha256": digests}
+        digests[_TOP] = _write_table(_top_table(tree.top), temporary / _TOP)
+        about = {**header, "parts": list(tree.handles), "sha256": digests}
         metadata = {"format": _FORMAT, "version": FORMAT_VERSION, **about}
         sealed = {"metadata": metadata, "sha256": hashlib.sha256(to_json(metadata)).hexdigest()}
         with _on_disk(temporary / _METADATA) as file:
@@ -84,7 +66,7 @@ def write(runner: Runner, path: str | os.PathLike[str], header: Mapping[str, Any
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What `write` wrote beside the arrays, checked."""
+    """The checked metadata of a saved tree."""
     file = Path(path) / _METADATA
     if not Path(path).is_dir():
         raise FileNotFoundError(errno.ENOENT, "There is no such directory to load from", str(path))
@@ -111,7 +93,7 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _check_metadata(metadata: dict[str, Any]) -> None:
-    """Refuse what no tree has; what a linkage and a metric are is checked by `Scheme`."""
+    """Raise an error for values that no tree has; `Scheme` checks the linkage and the metric."""
     for name in ("seed", "n_points", "next_key"):
         as_whole_number(name, metadata[name])
     as_count("part_size", metadata["part_size"])
@@ -127,86 +109,95 @@ def _check_metadata(metadata: dict[str, Any]) -> None:
         raise TypeError("there are no checksums")
 
 
-def read_top(path: str | os.PathLike[str], metadata: dict[str, Any]) -> Top:
-    """The tree above the parts of a saved tree."""
+def read_top(path: str | os.PathLike[str], metadata: dict[str, Any]) -> Shape:
+    """The top tree of a saved tree."""
     table = _read_table(Path(path) / _TOP, metadata["sha256"][_TOP])
     ids = _numbers(table["subtree"], np.int64)
-    top = Top(ids, _children(table.slice(0, max(ids.size - 1, 0))))
-    if not is_forest(top.children, ids.size):
-        raise CorruptFileError("the top is no tree")
+    top = Shape(ids, _children(table.slice(0, max(ids.size - 1, 0))))
+    if not is_postorder(top.children, ids.size):
+        raise CorruptFileError("the top tree is no tree")
     return top
 
 
 def read_parts(
-    runner: Runner, path: str | os.PathLike[str], metadata: dict[str, Any], scheme: Scheme, top: Top
+    runner: Runner, path: str | os.PathLike[str], metadata: dict[str, Any], scheme: Scheme, top: Shape
 ) -> dict[int, Any]:
-    """The handles of the parts of a saved tree below a top, all of which have been checked."""
+    """The handles of the checked parts of a saved tree."""
     folder, shape = os.path.realpath(path), (metadata["n_columns"], metadata["dtype"])
     loaded = {}
     for number in metadata["parts"]:
         digests = [metadata["sha256"].get(name) for name in part_names(number)]
         loaded[number] = runner.submit("load", read_part, folder, number, digests, scheme, shape)
-    facts = runner.gather([runner.submit("load-facts", attrgetter("facts"), handle) for handle in loaded.values()])
-    n_points, places = 0, [np.empty(0, np.int64)]
-    for number, (error, n_leaves, n_trees, youngest) in zip(loaded, facts, strict=True):
+    facts = runner.gather([runner.submit("load-facts", part_facts, handle) for handle in loaded.values()])
+    n_points, positions = 0, [np.empty(0, np.int64)]
+    for number, (error, n_leaves, n_subtrees, youngest) in zip(loaded, facts, strict=True):
         if error is not None:
             raise error
         if youngest >= metadata["next_key"]:
             raise CorruptFileError(f"{path} is damaged: a point of part {number} is younger than the next one")
         n_points += n_leaves
-        places.append(number * STRIDE + np.arange(n_trees))
-    if n_points != metadata["n_points"] or not np.array_equal(np.sort(top.ids), np.sort(np.concatenate(places))):
+        positions.append(number * STRIDE + np.arange(n_subtrees))
+    if n_points != metadata["n_points"] or not np.array_equal(np.sort(top.ids), np.sort(np.concatenate(positions))):
         raise CorruptFileError(f"{path} is damaged: the parts are not those of the tree")
-    return {number: runner.submit("part", part_of, handle) for number, handle in loaded.items()}
+    return {number: runner.submit("part", checked_part, handle) for number, handle in loaded.items()}
 
 
 def write_part(part: Part, folder: str, number: int) -> dict[str, str]:
-    """Write a part; return the SHA-256 of each of its files. What was written by a task that was lost is replaced."""
-    piece = part.piece
-    points = piece.mean if piece.points is None else piece.points
-    leaves = pa.table({"key": piece.ids, "weight": piece.size, "point": _column(points)})
-    unions = pa.table({"left": piece.children[:, 0], "right": piece.children[:, 1]})
+    """Write a part, over the files of a task that was lost; return the SHA-256 of each file."""
+    subtrees = part.subtrees
+    points = subtrees.mean if subtrees.points is None else subtrees.points
+    leaves = pa.table({"key": subtrees.ids, "weight": subtrees.size, "point": _column(points)})
+    unions = pa.table({"left": subtrees.children[:, 0], "right": subtrees.children[:, 1]})
     return {
         name: _write_table(table, Path(folder) / name)
         for name, table in zip(part_names(number), (leaves, unions), strict=True)
     }
 
 
-def read_part(folder: str, number: int, digests: list[str], scheme: Scheme, shape: tuple[int, str]) -> Loaded:
-    """Read a part of so many columns of a type, and check it.
+def read_part(
+    folder: str, number: int, digests: list[str], scheme: Scheme, shape: tuple[int, str]
+) -> Part | CorruptFileError:
+    """Read and check a part whose points have the given number of columns and type.
 
-    What is wrong is given back, as it would be no better the next time.
+    An error is returned, because to try again would not help.
     """
     assert scheme.vectors is not None
     try:
         names = part_names(number)
         leaves, unions = (_read_table(Path(folder) / name, digest) for name, digest in zip(names, digests, strict=True))
         points = as_points(_vectors(leaves["point"]), shape[0], np.dtype(shape[1]))
-        piece = Piece(
+        subtrees = Subtrees(
             _numbers(leaves["key"], np.int64),
             as_weights(_numbers(leaves["weight"], np.float64), len(points)),
             scheme.vectors.coordinates(points),
             _children(unions),
             points if scheme.vectors.changes_points else None,
         )
-        if not is_part(piece) or piece.ids.min(initial=0) < 0:
+        if not subtrees.is_consistent() or subtrees.ids.min(initial=0) < 0:
             raise CorruptFileError("it is no forest")
     except (OSError, *SIGNS_OF_DAMAGE) as error:
-        return Loaded(None, CorruptFileError(f"{folder} is damaged: part {number}: {error}"))
-    # Nothing is due: what is saved has been refined.
-    return Loaded(Part(piece, np.zeros(piece.n_nodes, np.bool_), np.arange(piece.roots().size), 0, 0), None)
+        return CorruptFileError(f"{folder} is damaged: part {number}: {error}")
+    # Nothing is due, because a saved tree has been refined.
+    return Part(subtrees, np.zeros(subtrees.n_nodes, np.bool_), np.arange(subtrees.roots().size), 0, 0)
 
 
-def part_of(loaded: Loaded) -> Part:
-    """The part. When a worker is lost it is read again, and the directory may be another by then."""
-    if loaded.part is None:
-        assert loaded.error is not None
-        raise loaded.error
-    return loaded.part
+def part_facts(loaded: Part | CorruptFileError) -> tuple[CorruptFileError | None, int, int, int]:
+    """The error, the numbers of points and of subtrees, and the youngest point."""
+    if isinstance(loaded, CorruptFileError):
+        return loaded, 0, 0, -1
+    ids = loaded.subtrees.ids
+    return None, ids.size, loaded.origin.size, int(ids.max(initial=-1))
+
+
+def checked_part(loaded: Part | CorruptFileError) -> Part:
+    """The part. If a worker is lost it is read again, and the directory may have changed by then."""
+    if isinstance(loaded, CorruptFileError):
+        raise loaded
+    return loaded
 
 
 def part_names(number: int) -> tuple[str, str]:
-    """The files of a part: its points, and the unions above these."""
+    """The files of a part: its points, and the unions above them."""
     return f"part-{number:05d}-points.parquet", f"part-{number:05d}-unions.parquet"
 
 
@@ -214,7 +205,7 @@ def _gathered(runner: Runner, tasks: list[Any], target: Path) -> dict[str, str]:
     """The SHA-256 of each file that tasks have written."""
     try:
         return {name: digest for written in runner.gather(tasks) for name, digest in written.items()}
-    except FileNotFoundError as error:  # a worker does not have the folder
+    except FileNotFoundError as error:  # a worker does not see the folder
         raise _not_shared(target, error.filename) from error
 
 
@@ -223,7 +214,7 @@ def _not_shared(target: Path, file: str) -> StoreError:
 
 
 def _checked_target(path: str | os.PathLike[str]) -> Path:
-    """The path, if a tree can be written there: to nothing, to an empty folder, or over a tree. A link stays a link."""
+    """The path, without links, if a tree can be written there: nothing, an empty folder, or a saved tree."""
     target = Path(path).resolve()
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "There is no such folder to save to", str(target.parent))
@@ -235,7 +226,7 @@ def _checked_target(path: str | os.PathLike[str]) -> Path:
 
 
 def _put_in_place(temporary: Path, target: Path) -> None:
-    """Rename a directory that is whole; one that was there before goes when this is there."""
+    """Rename a complete directory to its place; then remove the one that was there before."""
     old = target.with_name(f".evertree-{uuid.uuid4().hex}")
     if target.exists():
         target.rename(old)
@@ -248,8 +239,8 @@ def _put_in_place(temporary: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _top_table(top: Top) -> Any:
-    """The subtrees, and beside these the unions, of which there is one less."""
+def _top_table(top: Shape) -> Any:
+    """The subtrees, and beside them the unions, one less."""
     padding = [None] * min(top.ids.size, 1)
     left, right = ([*column, *padding] for column in top.children.T.tolist()) if top.ids.size else ([], [])
     return pa.table({"subtree": top.ids, "left": pa.array(left, pa.int32()), "right": pa.array(right, pa.int32())})
@@ -265,10 +256,10 @@ def _vectors(column: Any) -> NDArray[Any]:
 
 
 def _numbers(column: Any, dtype: Any) -> NDArray[Any]:
-    """A column that has numbers of a type, and no gaps."""
+    """The values of a column, which must have this type and no gaps."""
     values = column.to_numpy()
     if values.dtype != dtype:
-        raise CorruptFileError(f"a column holds {values.dtype}, and not {np.dtype(dtype)}")
+        raise CorruptFileError(f"a column has type {values.dtype}, and not {np.dtype(dtype)}")
     return values
 
 
@@ -284,7 +275,7 @@ def _write_table(table: Any, file: Path) -> str:
 
 @contextmanager
 def _on_disk(file: Path) -> Iterator[BinaryIO]:
-    """A new file, which is on disk when the block has ended."""
+    """A new file, which is on disk at the end of the block."""
     with file.open("wb") as stream:
         yield stream
         stream.flush()
@@ -298,7 +289,7 @@ def _read_table(file: Path, digest: str) -> Any:
         raise CorruptFileError(f"{file.name} does not have its checksum")
     try:
         return pq.read_table(file)
-    except Exception as error:  # pyarrow has many kinds
+    except Exception as error:  # pyarrow raises many kinds
         raise CorruptFileError(f"{file.name} cannot be read: {error}") from error
 
 

@@ -18,7 +18,7 @@ from evertree.tree.scheme import Scheme
 
 distributed = pytest.importorskip("distributed", reason="distributed trees need Dask")
 pd = pytest.importorskip("pandas")
-files = pytest.importorskip("evertree.distributed.files")
+files = pytest.importorskip("evertree.distributed.parquet_files")
 
 
 def points(n: int = 80) -> np.ndarray:
@@ -162,7 +162,7 @@ def test_a_save_that_fails_leaves_what_was_there(client, saved, monkeypatch):
     def fail(*_):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("evertree.distributed.files._put_in_place", fail)
+    monkeypatch.setattr("evertree.distributed.parquet_files._put_in_place", fail)
     with pytest.raises(OSError, match="disk is full"):
         t.save(saved)
     assert {path.name: path.read_bytes() for path in saved.iterdir()} == before
@@ -179,7 +179,7 @@ def _find_no_folder(_part, folder, _number):
 
 @pytest.mark.parametrize("write_part", [_write_elsewhere, _find_no_folder])
 def test_a_disk_that_workers_have_to_themselves(client, tmp_path, monkeypatch, write_part):
-    monkeypatch.setattr("evertree.distributed.files.write_part", write_part)
+    monkeypatch.setattr("evertree.distributed.parquet_files.write_part", write_part)
     with pytest.raises(StoreError, match="a disk that all workers and the driver see"):
         et.distributed.cluster(points(10), client).save(tmp_path / "tree")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""`DistributedHierarchy`: a tree over more points than one machine holds, which reads like a `Hierarchy`."""
+"""`DistributedHierarchy`: a tree over more points than one machine holds, with the methods of a `Hierarchy`."""
 
 from __future__ import annotations
 
@@ -14,37 +14,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.distributed import arrays, checking, files, growing, labels
+from evertree.distributed import build, cut_tree, keyed_arrays, parquet_files
 from evertree.distributed.clients import Connection
-from evertree.distributed.keys import as_numbers, find_keys
-from evertree.distributed.on_dask import OnDask
+from evertree.distributed.dask_runner import DaskRunner
+from evertree.distributed.distributed_tree import DistributedTree, RoundCounts
 from evertree.distributed.parts import remove_from
-from evertree.distributed.pieces import inflate
-from evertree.distributed.progress import Progress, Teller, showing
 from evertree.distributed.reading import read
-from evertree.distributed.refining import Forest
-from evertree.distributed.report import DistributedReport
+from evertree.distributed.reporting import DistributedReport, Progress, ProgressReporter, showing
+from evertree.distributed.subtrees import to_live
 from evertree.errors import EmptyHierarchyError, ParameterError
-from evertree.hierarchy import Hierarchy
+from evertree.hierarchy import Hierarchy, from_state
 from evertree.input.arrays import as_count, as_height, as_whole_number
 from evertree.input.keys import KeyTable
 from evertree.kernels.columns import TO_FIND
 from evertree.locking import one_at_a_time
+from evertree.state import State
 from evertree.tree.statistics import checked_largest
 
 
 class DistributedHierarchy:
     """A hierarchical clustering of points that are spread over the workers of a Dask cluster.
 
-    Made by `evertree.distributed.cluster` and `evertree.distributed.load`. The tree lies in parts, each of which is the
-    result of a task; what is above them is small and with the driver. Close it, or use ``with``, to end the local
+    Made by `evertree.distributed.cluster` and `evertree.distributed.load`. The tree is in parts, each of them the
+    result of a task; what is above them is small, and on the driver. Close it, or use ``with``, to stop the local
     cluster that was started for it; a client that was given stays open.
 
     Notes
     -----
-    Keys are numbers: that of the row for the first points, and for later ones the next. Edits happen wholly or not at
-    all. The same points give the same tree whatever the number of workers, the chunks, and the order in which tasks
-    end; the seed, the size of parts and the history of edits matter.
+    Keys are numbers: 0, 1, 2, … in the order of insertion. Edits are all or nothing. The same points give the same tree
+    for any number of workers, any chunks, and any order in which tasks end; the seed, the size of parts and the history
+    of edits matter.
 
     Examples
     --------
@@ -58,16 +57,16 @@ class DistributedHierarchy:
     4
     """
 
-    def __init__(self, connection: Connection, forest: Forest, seed: int) -> None:
+    def __init__(self, connection: Connection, tree: DistributedTree, seed: int) -> None:
         self._connection = connection
-        self._forest = forest
+        self._tree = tree
         self._seed = seed
         self._n_points = 0
         self._next_key = 0
         self._shape: tuple[int, np.dtype[Any]] | None = None
-        self._largest = 0.0  # coordinate of all points so far
+        self._largest = 0.0  # coordinate of any point so far
         self._report = DistributedReport(0, 0, 0, 0, 0, 0.0, None)
-        self._layout: tuple[Forest, arrays.Layout] | None = None  # of the forest that it was found for
+        self._blocks: tuple[DistributedTree, keyed_arrays.KeyBlocks] | None = None  # and the tree they belong to
         self._origin: str | None = None  # the directory that parts are read from again if workers are lost
         self._lock = threading.RLock()
 
@@ -75,10 +74,10 @@ class DistributedHierarchy:
         return self._n_points
 
     def __repr__(self) -> str:
-        scheme = self._forest.scheme
+        scheme = self._tree.scheme
         n_columns, dtype = self._shape or (0, None)
         columns = f", {n_columns} column{'' if n_columns == 1 else 's'} of {dtype}" if n_columns else ""
-        parts = len(self._forest.handles)
+        parts = len(self._tree.handles)
         state = "" if self._connection.is_open else ", closed"
         return (
             f"DistributedHierarchy(linkage={scheme.linkage.name!r}, metric={scheme.metric_name}): "
@@ -88,27 +87,27 @@ class DistributedHierarchy:
     @property
     def linkage(self) -> str:
         """The linkage."""
-        return self._forest.scheme.linkage.name
+        return self._tree.scheme.linkage.name
 
     @property
     def metric(self) -> str:
         """The metric."""
-        return str(self._forest.scheme.metric)
+        return str(self._tree.scheme.metric)
 
     @property
     def metric_params(self) -> dict[str, Any] | None:
         """The parameters of the metric."""
-        return self._forest.scheme.metric_params
+        return self._tree.scheme.metric_params
 
     @property
     def client(self) -> Any:
-        """The Dask client that tasks are sent by; its ``dashboard_link`` shows them."""
+        """The Dask client that sends the tasks; its ``dashboard_link`` shows them."""
         return self._connection.client
 
     @property
     def n_parts(self) -> int:
-        """How many parts the tree lies in."""
-        return len(self._forest.handles)
+        """The number of parts of the tree."""
+        return len(self._tree.handles)
 
     @property
     def report(self) -> DistributedReport:
@@ -123,7 +122,7 @@ class DistributedHierarchy:
         return self._report
 
     def keys(self) -> Any:
-        """The live keys, ascending, as a Dask array: the order of every array that is aligned with the points.
+        """The live keys in ascending order, as a Dask array. Arrays of labels have the same order.
 
         Examples
         --------
@@ -132,8 +131,9 @@ class DistributedHierarchy:
         >>> t.keys().compute()
         array([0, 2])
         """
-        forest = self._forest
-        return arrays.to_array("keys", list(forest.handles.values()), self._blocks(forest), arrays.keys_of)
+        tree = self._tree
+        parts = list(tree.handles.values())
+        return keyed_arrays.to_dask("keys", parts, self._key_blocks(tree), keyed_arrays.keys_of_part)
 
     def cut(self, n_clusters: int | None = None, height: float | None = None) -> Any:
         """Cut the tree into `n_clusters` clusters, or at a height.
@@ -148,8 +148,8 @@ class DistributedHierarchy:
         Returns
         -------
         labels : dask.array.Array of int
-            The cluster of each of ``keys()``: 0, 1, … by first appearance. It is computed when you ask for it, and
-            says what the tree was when it was cut, whatever becomes of the tree.
+            The cluster of each of ``keys()``: 0, 1, … by first appearance. It is lazy, and stays that of the tree that
+            was cut when the tree changes.
 
         Examples
         --------
@@ -167,19 +167,20 @@ class DistributedHierarchy:
             n_clusters = as_count("n_clusters", n_clusters, len(self))
         if height is not None:
             height = as_height("height", height)
-        forest = self._forest
-        parts, blocks = list(forest.handles.values()), self._blocks(forest)
-        found = labels.cut(self._runner(), forest, n_clusters, height)
-        same = [forest.scheme] * len(parts), [forest.aim] * len(parts)
-        return arrays.to_array("labels", parts, blocks, labels.label_part, *same, found.n_splits, found.numbers)
+        tree = self._tree
+        parts, blocks = list(tree.handles.values()), self._key_blocks(tree)
+        found = cut_tree.cut_tree(self._runner(), tree, n_clusters, height)
+        same = [tree.scheme] * len(parts), [tree.aim] * len(parts)
+        by_part = *same, found.n_splits, found.labels
+        return keyed_arrays.to_dask("labels", parts, blocks, cut_tree.label_part, *by_part)
 
     def linkage_matrix(self, k: int) -> NDArray[np.float64]:
-        """The top `k` merges, as SciPy's matrix over the clusters that they leave.
+        """The highest `k` merges, as SciPy's matrix over the clusters below them.
 
         Parameters
         ----------
         k : int
-            Up to one less than the number of points: then it is the whole tree, which must fit in memory.
+            At most the number of points minus one: then it is the whole tree, which must fit into memory.
 
         Returns
         -------
@@ -201,14 +202,14 @@ class DistributedHierarchy:
             raise ParameterError(f"k must be at most {most}, one less than there are points; it is {k}")
         if k == 0:
             return np.empty((0, 4))
-        return labels.linkage_matrix(labels.cut(self._runner(), self._forest, k + 1, None))
+        return cut_tree.upper_merges(cut_tree.cut_tree(self._runner(), self._tree, k + 1, None))
 
     @one_at_a_time
     def insert(self, X: Any, progress: bool | Callable[[Progress], object] | None = None) -> range:
-        """Add points. All of them, or on an error none.
+        """Add points: all of them, or on an error none.
 
-        Each goes to the part that owns its place, and the tree is refined from there. A batch larger than the tree is
-        inserted in several steps, each of which at most doubles it.
+        Each point goes to the part in which it belongs, and the tree is refined from there. A batch larger than the
+        tree is inserted in several steps, each of which at most doubles it.
 
         Parameters
         ----------
@@ -231,19 +232,19 @@ class DistributedHierarchy:
         array([0, 1, 0])
         """
         with self._edit(progress) as edit:
-            runner, forest = edit.runner, self._forest
-            chunks = read(runner, X, forest.scheme, forest.part_size, self._shape, self._next_key)
+            runner, tree = edit.runner, self._tree
+            chunks = read(runner, X, tree.scheme, tree.part_size, self._shape, self._next_key)
             keys = range(self._next_key, self._next_key + chunks.n_rows)
             if not keys:
                 return keys
             largest = max(self._largest, chunks.largest)
             checked_largest(float(len(self) + len(keys)), largest, chunks.n_columns)
-            if not forest.handles:
-                edit.forest = growing.grow(runner, chunks, forest, self._seed)
+            if not tree.handles:
+                edit.tree = build.build_tree(runner, chunks, tree, self._seed)
                 edit.refine()
             else:
-                for batch in chunks.batches(runner, len(self), forest.part_size):
-                    edit.forest.edited(runner, growing.extend(runner, edit.forest, batch))
+                for batch in chunks.batches(runner, len(self), tree.part_size):
+                    edit.tree.replace_parts(runner, build.insert_chunks(runner, edit.tree, batch))
                     edit.refine()
             shape = chunks.n_columns, chunks.dtype
             edit.commit(len(self) + len(keys), _next_key=keys.stop, _shape=shape, _largest=largest)
@@ -251,7 +252,7 @@ class DistributedHierarchy:
 
     @one_at_a_time
     def remove(self, keys: Any, progress: bool | Callable[[Progress], object] | None = None) -> None:
-        """Delete points by key. All of them, or on an error none.
+        """Remove points by key: all of them, or on an error none.
 
         Parameters
         ----------
@@ -266,17 +267,17 @@ class DistributedHierarchy:
         >>> len(t)
         1
         """
-        gone = as_numbers(keys, self.client)
+        gone = keyed_arrays.as_int_keys(keys, self.client)
         if not gone.size:
             return
         with self._edit(progress) as edit:
-            runner, forest = edit.runner, edit.forest
+            runner, tree = edit.runner, edit.tree
             handles = {}
-            for number, some in find_keys(runner, forest, gone).items():
-                how = forest.scheme, forest.aim, forest.is_due(number)
-                handles[number] = runner.submit("remove", remove_from, forest.handles[number], some, *how)
+            for number, some in keyed_arrays.find_keys(runner, tree, gone).items():
+                how = tree.scheme, tree.aim, tree.is_due(number)
+                handles[number] = runner.submit("remove", remove_from, tree.handles[number], some, *how)
             runner.wait(handles.values())
-            forest.edited(runner, handles)
+            tree.replace_parts(runner, handles)
             edit.refine()
             edit.commit(len(self) - gone.size)
 
@@ -288,12 +289,12 @@ class DistributedHierarchy:
         >>> et.distributed.cluster([[0.0], [5.0], [1.0]], client).is_monotone()
         True
         """
-        return self._forest.scan(self._runner())[0] == 0
+        return self._tree.scan(self._runner())[0] == 0
 
     def is_homogeneous(self) -> bool:
         """Whether no grandchild is closer to its parent's sibling than to its own sibling. Scans the whole tree.
 
-        Of average linkage that is so after every edit. A stable Ward tree need not be.
+        With average linkage it is, after every edit. A stable Ward tree need not be.
 
         Examples
         --------
@@ -301,10 +302,10 @@ class DistributedHierarchy:
         >>> t.is_homogeneous()
         True
         """
-        return self._forest.scan(self._runner())[1] == 0
+        return self._tree.scan(self._runner())[1] == 0
 
     def validate(self) -> None:
-        """Check every invariant of the tree, its statistics recomputed from the points; for tests.
+        """Check every invariant of the tree, with statistics recomputed from the points; for tests.
 
         Raises
         ------
@@ -315,10 +316,10 @@ class DistributedHierarchy:
         --------
         >>> et.distributed.cluster([[0.0], [5.0], [1.0]], client).validate()
         """
-        checking.validate(self._runner(), self._forest, len(self))
+        self._tree.validate(self._runner(), len(self))
 
     def to_hierarchy(self) -> Hierarchy:
-        """A `Hierarchy` with the same tree and the same keys, where that fits in memory.
+        """A `Hierarchy` with the same tree and the same keys, which must fit into memory.
 
         Examples
         --------
@@ -328,26 +329,24 @@ class DistributedHierarchy:
         >>> h
         Hierarchy(linkage='ward', metric='euclidean'): 3 points, 1 column of float64
         """
-        forest = self._forest
-        width = forest.aim.search_width
-        options: dict[str, Any] = {"metric_params": self.metric_params, "search_width": width, "seed": self._seed}
-        h = Hierarchy(self.linkage, self.metric, **options)
+        tree = self._tree
         if not len(self):
-            return h
-        piece = forest.whole(self._runner())
-        live = inflate(piece, forest.scheme, forest.aim)
+            options: dict[str, Any] = {"search_width": tree.aim.search_width, "seed": self._seed}
+            return Hierarchy(self.linkage, self.metric, metric_params=self.metric_params, **options)
+        whole = tree.whole(self._runner())
+        live = to_live(whole, tree.scheme, tree.aim)
         kernels.shared.neighbours.forget_all(live.tree, live.search, TO_FIND)
-        order = np.argsort(piece.ids)
+        order = np.argsort(whole.ids)
         leaves = (2 * order).astype(np.int32)
-        h.state.live = live
-        h.state.keys = KeyTable.assembled(piece.ids[order].tolist(), leaves, True, self._next_key, self._next_key)
-        return h
+        keys = KeyTable.assembled(whole.ids[order].tolist(), leaves, True, self._next_key, self._next_key)
+        state = State(live, keys, None, self._seed)
+        return from_state(state)
 
     @one_at_a_time
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tree to a directory of Parquet, which all workers must see. `load` reads it.
+        """Write the tree to a directory of Parquet files, which all workers must see. `load` reads it.
 
-        It is written beside its place and put there when it is whole, also over a tree that was saved there before.
+        A new directory is written beside the old one, if there is one, and takes its place when it is complete.
 
         Examples
         --------
@@ -357,17 +356,17 @@ class DistributedHierarchy:
         array([0, 1, 0])
         """
         runner = self._runner()
-        files.write(runner, path, self._header(), self._forest)
+        parquet_files.write_tree(runner, path, self._header(), self._tree)
         if self._origin == os.path.realpath(path):
-            # What parts were read from is gone: from now on they are read from what took its place.
-            metadata = files.read_metadata(path)
-            top = files.read_top(path, metadata)
-            self._forest.reread(files.read_parts(runner, path, metadata, self._forest.scheme, top))
+            # The files that parts were read from are gone: read them from the new ones.
+            metadata = parquet_files.read_metadata(path)
+            top = parquet_files.read_top(path, metadata)
+            self._tree.reload(parquet_files.read_parts(runner, path, metadata, self._tree.scheme, top))
 
     def close(self) -> None:
-        """Let the workers forget the tree, and end the local cluster that was started for it.
+        """Release the tree on the workers, and stop the local cluster that was started for it.
 
-        A client that was given stays open. Labels and keys that were asked for before can still be computed on it.
+        A client that was given stays open. Earlier arrays of labels and keys can still be computed on it.
 
         Examples
         --------
@@ -376,7 +375,7 @@ class DistributedHierarchy:
         >>> t
         DistributedHierarchy(linkage='ward', metric='euclidean'): 3 points, 1 column of float64, in 1 part, closed
         """
-        self._forest.let_go()
+        self._tree.release()
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -387,31 +386,31 @@ class DistributedHierarchy:
     ) -> None:
         self.close()
 
-    def _runner(self, teller: Teller | None = None) -> OnDask:
-        return OnDask(self._connection.client, teller)
+    def _runner(self, reporter: ProgressReporter | None = None) -> DaskRunner:
+        return DaskRunner(self._connection.client, reporter)
 
-    def _blocks(self, forest: Forest) -> arrays.Layout:
-        """How keys are spread over parts; found when it is first needed after an edit."""
-        found = self._layout  # another thread may edit meanwhile
-        if found is None or found[0] is not forest:
-            layout = arrays.find_layout(self._runner(), list(forest.handles.values()), forest.part_size)
-            self._layout = found = forest, layout
+    def _key_blocks(self, tree: DistributedTree) -> keyed_arrays.KeyBlocks:
+        """Which keys are in which part: counted when it is first needed after an edit."""
+        found = self._blocks  # another thread may edit meanwhile
+        if found is None or found[0] is not tree:
+            blocks = keyed_arrays.count_blocks(self._runner(), list(tree.handles.values()), tree.part_size)
+            self._blocks = found = tree, blocks
         return found[1]
 
     @contextmanager
-    def _edit(self, progress: Any) -> Iterator[_Edit]:
+    def _edit(self, progress: Any) -> Iterator[_TreeEdit]:
         with showing(progress) as callback:
-            edit = _Edit(self, self._runner(Teller(callback)))
+            edit = _TreeEdit(self, self._runner(ProgressReporter(callback)))
             try:
                 yield edit
             except BaseException:
-                if self._forest is not edit.forest:  # Ctrl-C may come when all is done
-                    edit.runner.let_go()
+                if self._tree is not edit.tree:  # Ctrl-C may come after the commit
+                    edit.runner.release()
                 raise
 
     def _header(self) -> Mapping[str, Any]:
-        """What a file has to say beside the tree."""
-        forest = self._forest
+        """The metadata of a saved tree."""
+        tree = self._tree
         n_columns, dtype = self._shape or (None, None)
         params = self.metric_params or {}
         return {
@@ -420,8 +419,8 @@ class DistributedHierarchy:
             "metric_params": {
                 name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in params.items()
             },
-            "search_width": forest.aim.search_width,
-            "part_size": forest.part_size,
+            "search_width": tree.aim.search_width,
+            "part_size": tree.part_size,
             "seed": self._seed,
             "n_points": len(self),
             "n_columns": n_columns,
@@ -432,52 +431,45 @@ class DistributedHierarchy:
 
     @classmethod
     def _restored(
-        cls, connection: Connection, forest: Forest, header: Mapping[str, Any], origin: str
+        cls, connection: Connection, tree: DistributedTree, header: Mapping[str, Any], origin: str
     ) -> DistributedHierarchy:
-        """What `_header` was taken of."""
-        t = cls(connection, forest, header["seed"])
+        """The inverse of `_header`."""
+        t = cls(connection, tree, header["seed"])
         t._n_points, t._next_key, t._largest = header["n_points"], header["next_key"], header["largest"]
         t._shape = None if header["dtype"] is None else (header["n_columns"], np.dtype(header["dtype"]))
-        t._report = DistributedReport(0, 0, 0, len(forest.handles), 0, 0.0, None)
+        t._report = DistributedReport(0, 0, 0, len(tree.handles), 0, 0.0, None)
         t._origin = origin
         return t
 
 
-class _Edit:
-    """An edit of a tree on a copy of its forest, which takes its place when all is done."""
+class _TreeEdit:
+    """An edit, made on a copy of the tree that takes the place of the tree when all is done."""
 
-    def __init__(self, t: DistributedHierarchy, runner: OnDask) -> None:
-        self._t, self.runner, self.forest = t, runner, t._forest.copy()
-        self._rounds = self._moves = self._grafts = 0
-        self._stopped_by: str | None = None
+    def __init__(self, t: DistributedHierarchy, runner: DaskRunner) -> None:
+        self._t, self.runner, self.tree = t, runner, t._tree.copy()
+        self._counts: list[RoundCounts] = []
         self._start, self._sent_before = time.perf_counter(), runner.bytes_sent()
 
     def refine(self) -> None:
-        """Refine the forest across the borders of its parts."""
-        done = self.forest.refine(self.runner)
-        self._rounds, self._moves, self._grafts = (
-            self._rounds + done.rounds,
-            self._moves + done.moves,
-            self._grafts + done.grafts,
-        )
-        self._stopped_by = done.stopped_by
+        """Refine the tree across its parts."""
+        self._counts.append(self.tree.refine(self.runner))
 
     def commit(self, n_points: int, **state: Any) -> None:
-        """The edit is done: the tree has so many points now, and what else there is to know of it."""
+        """Put the edited tree, its number of points, and further attributes in place."""
         report = DistributedReport(
-            rounds=self._rounds,
-            moves=self._moves,
-            grafts=self._grafts,
-            parts=len(self.forest.handles),
+            rounds=sum(counts.rounds for counts in self._counts),
+            moves=sum(counts.moves for counts in self._counts),
+            grafts=sum(counts.grafts for counts in self._counts),
+            parts=len(self.tree.handles),
             bytes_moved=self._bytes_moved(),
             seconds=time.perf_counter() - self._start,
-            stopped_by=self._stopped_by,
+            stopped_by=self._counts[-1].stopped_by,
         )
-        # In one step, so that Ctrl-C comes before or after all of it.
-        state |= {"_forest": self.forest, "_n_points": n_points, "_layout": None, "_report": report}
+        # In one step: Ctrl-C comes before or after it.
+        state |= {"_tree": self.tree, "_n_points": n_points, "_blocks": None, "_report": report}
         self._t.__dict__.update(state)
 
     def _bytes_moved(self) -> int:
-        """What workers have sent since the beginning, as far as those know that are still there."""
+        """The bytes that live workers have sent since the edit began."""
         before = self._sent_before
         return sum(sent - before.get(worker, 0) for worker, sent in self.runner.bytes_sent().items())
