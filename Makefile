@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test dist-check test-compiled test-processes test-plain coverage mutate lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
+.PHONY: demo test dist-check test-compiled test-processes test-plain test-nightly coverage mutate lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
 	@echo "make reproduce   repeat the paper's experiments; EXTENDED=1 answers what it left open, too"
 	@echo "make test    run all tests, compiled, and the fast ones with the compiler off"
+	@echo "make test-nightly   let Hypothesis explore at random, for hours"
 	@echo "make coverage   run the fast tests with the compiler off, and say which lines they leave out"
 	@echo "make mutate   break lines of the source one by one, and see that a test notices each"
 	@echo "make docs    build the documentation site in docs/_build/html"
@@ -45,6 +46,10 @@ test-compiled: $(VENV)/test
 
 test-processes: $(VENV)/test
 	$(BIN)/python -m pytest -p no:cacheprovider -m process
+
+# Hypothesis explores at random, for as long as the night is: what it finds it prints, and keeps in .hypothesis.
+test-nightly: $(VENV)/test
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -m "hypothesis and not process"
 
 test-plain: $(VENV)/test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p no:cacheprovider -m "not slow and not process"

@@ -21,7 +21,9 @@ settings.register_profile(
     "compiled", max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 settings.register_profile("interpreted", settings.get_profile("compiled"), max_examples=5, stateful_step_count=15)
-settings.load_profile("compiled" if COMPILED else "interpreted")
+settings.register_profile("nightly", settings.get_profile("compiled"), max_examples=2_000, derandomize=False)
+# The same examples each time, so that a failure is of the change at hand; new ones by night (make test-nightly).
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("compiled" if COMPILED else "interpreted"))
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,9 @@ from numpy.typing import NDArray
 
 import evertree as et
 from benchmarks import datasets
+from evertree import kernels
 from evertree.kernels.columns import MEAN_NODE
+from tests.support.pulse import Pulse
 
 N_COLUMNS = 16
 
@@ -74,6 +78,85 @@ def insertion(sizes: list[int]) -> dict[int, float]:
         f"{singles[high] / singles[low]:.1f} times one by one (aim: at most 6)."
     )
     return in_batches
+
+
+def overhead(n: int) -> None:
+    """What Python adds to the kernels where one row is inserted a call: time, calls and files."""
+    headline(f"One row a call into {n:,} points: Python beside the kernels")
+    x = mixture(n + 6_000)
+    h = et.Hierarchy("ward")
+    h.insert(x[:n])
+    in_kernels = 0.0
+
+    def timed(kernel: Callable[..., object]) -> Callable[..., None]:
+        def call(*arguments: Any) -> None:
+            nonlocal in_kernels
+            start = time.perf_counter()
+            kernel(*arguments)
+            in_kernels += time.perf_counter() - start
+
+        return call
+
+    rows = [x[i : i + 1] for i in range(n, len(x))]
+    total = min(seconds(h.insert, rows[i : i + 1_000]) for i in range(0, 3_000, 1_000)) / 1_000
+    places = ((kernels.statistics.fill, "add_leaves"), (kernels.shared.stabilise, "insert_by_search"))
+    plain = [getattr(module, name) for module, name in places]
+    for (module, name), kernel in zip(places, plain, strict=True):
+        setattr(module, name, timed(kernel))
+    best = np.inf
+    for i in range(3_000, 6_000, 1_000):
+        in_kernels = 0.0
+        seconds(h.insert, rows[i : i + 1_000])
+        best = min(best, in_kernels / 1_000)
+    for (module, name), kernel in zip(places, plain, strict=True):
+        setattr(module, name, kernel)
+    calls: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and f"{os.sep}evertree{os.sep}" in frame.f_code.co_filename:
+            calls.append(frame.f_code.co_filename)
+
+    row = mixture(1)
+    sys.setprofile(note)
+    h.insert(row)
+    sys.setprofile(None)
+    print(f"One row: {total * 1e6:.1f} µs, of which kernels {best * 1e6:.1f} µs")
+    print(f"Python beside them: {(total - best) * 1e6:.1f} µs (aim: at most 20)")
+    in_python = [file for file in calls if f"{os.sep}kernels{os.sep}" not in file]
+    print(f"{len(in_python)} calls (aim: at most 50) in {len(set(in_python))} files (aim: at most 10)")
+
+
+def freeze(scale: int) -> None:
+    """For how long a call keeps other threads from running."""
+    headline("The longest time that a call holds the interpreter's lock, in ms (aim: at most 100)")
+    print("| tree | insert | remove | update | set_linkage | cut |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for linkage, metric, n, other in (
+        ("ward", "euclidean", 200_000, ("average", "sqeuclidean")),
+        ("average", "cosine", 100_000, ("average", "sqeuclidean")),
+        ("single", "euclidean", 6_000, ("complete",)),
+        ("average", "euclidean", 6_000, ("complete",)),
+        ("minimax", "euclidean", 3_000, ("single",)),
+    ):
+        count = n // scale
+        x = mixture(count)
+        found = []
+        for part in (60, count):  # the first time compiles
+            h = et.Hierarchy(linkage, metric)
+            some = x[:part]
+            verbs: tuple[Callable[[], object], ...] = (
+                partial(h.insert, some),
+                lambda h=h, part=part: h.remove(h.keys()[: part // 10]),
+                lambda h=h, part=part, some=some: h.update(h.keys()[: part // 10], some[: part // 10]),
+                partial(h.set_linkage, *other),
+                partial(h.cut, 10),
+            )
+            found = []
+            for verb in verbs:
+                with Pulse() as pulse:
+                    verb()
+                found.append(f"{pulse.longest * 1e3:.0f}")
+        print(f"| {linkage} on {metric}, {count:,} points | {' | '.join(found)} |", flush=True)
 
 
 def birch(n: int, in_batches: dict[int, float]) -> None:
@@ -214,6 +297,8 @@ def main() -> None:
     warm.violations()
     et.Hierarchy.random(mixture(10), goal="homogeneous").refine()
     in_batches = insertion([1_000, 10_000, 100_000] if quick else [1_000, 10_000, 100_000, 1_000_000])
+    overhead(10_000)
+    freeze(10 if quick else 1)
     birch(100_000, in_batches)
     edits(100_000 // (10 if quick else 1))
     from_random(100_000)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from evertree.hierarchy.anomalies import MEASURES
 
 from cli_tools import app, error_of, run, run_line, testing, write_files
+from evertree.anomalies import MEASURES
 from evertree.cli import PANELS, options
 from evertree.cli.examples import EXAMPLES
 from evertree.cli.exits import EXIT_CODES
