@@ -202,11 +202,11 @@ def test_there_are_gallery_scripts():
 def test_architecture_names_every_room_and_only_files_that_are_there():
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:\w+/)*\w+(?:\.py|/))`", text))
-    assert {"hierarchy/", "kernels/shared/homogenise.py"} < named
+    assert {"hierarchy.py", "kernels/shared/homogenise.py"} < named
     places = [DOCS.parent, PACKAGE, *(path for path in PACKAGE.iterdir() if path.is_dir())]
     assert [name for name in named if not any((place / name).exists() for place in places)] == []
     rooms = {f"{path.name}/" if path.is_dir() else path.name for path in PACKAGE.iterdir()}
-    assert rooms - named - {"__init__.py", "__pycache__/", "py.typed"} == set()
+    assert rooms - named - {"__init__.py", "__init__.pyi", "__pycache__/", "py.typed"} == set()
 
 
 def test_adding_a_metric_as_contributing_says(monkeypatch):

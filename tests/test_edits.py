@@ -425,7 +425,7 @@ def test_a_handler_that_does_not_raise_undoes_nothing(rng, monkeypatch):
     assert_valid_and_homogeneous(h)
 
 
-@pytest.mark.parametrize("where", ["fill", "check_range", "reserve"])
+@pytest.mark.parametrize("where", ["add_leaves", "insert", "check_range", "reserve"])
 def test_a_failure_inside_an_edit_leaves_the_hierarchy_as_it_was(rng, monkeypatch, where):
     """Such as a lack of memory."""
     h = Hierarchy()

@@ -12,7 +12,7 @@ import pytest
 
 import evertree as et
 from evertree.errors import MissingExtraError, ParameterError
-from evertree.partition import ABSENT, EVENTS, Flow, Partition, PointKeys
+from evertree.partition import ABSENT, EVENTS, Flow, Partition, PointKeys, named_clusters
 
 
 def blobs(rng, sizes, spread=0.05):
@@ -452,9 +452,9 @@ def test_numbers_that_are_far_apart(rng, step):
         numbers = [step * np.sort(rng.permutation(60)[:40]) for _ in range(2)]
         points = [PointKeys(tuple(row.tolist()), row, lineage) for row in numbers]
         ids = np.array(random_clusters(rng, 40))
-        before = Partition.of_points(points[0], np.where(ids == -1, -1, step * ids), None)
+        before = named_clusters(points[0], np.where(ids == -1, -1, step * ids), None)
         clusters = random_clusters(rng, 40)
-        after = Partition.of_points(points[1], np.array(clusters), before)
+        after = named_clusters(points[1], np.array(clusters), before)
         check_follow(before, after, clusters)
         check_flow(before, after)
         check_flow(after, before)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evertree.errors import ParameterError
 from evertree.extras import require
 from evertree.input.arrays import as_count, as_height
-from evertree.partition import Partition, PointKeys
+from evertree.partition import Partition, PointKeys, named_clusters
 from evertree.state import State
 from evertree.tree import views
 
@@ -58,4 +58,4 @@ def partition(
         raise ParameterError(f"follow must be None or a Partition; it is {type(follow).__name__}")
     clusters = cut(state, n_clusters, height, min_cluster_size)
     births = state.live.tree.birth[state.keys.leaves()]
-    return Partition.of_points(PointKeys(tuple(state.keys.keys()), births, state.lineage), clusters, follow)
+    return named_clusters(PointKeys(tuple(state.keys.keys()), births, state.lineage), clusters, follow)

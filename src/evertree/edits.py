@@ -119,11 +119,10 @@ def check_insert(
     keys: Any = None,
     sample_weight: Any = None,
     progress: Progress | None = None,
-    time: float | None = None,
+    moment: Moment | None = None,
 ) -> Insert:
     """New points as `Hierarchy.insert` takes them, as an edit."""
     live, n_edits = state.live, state.n_edits
-    moment = None if state.window is None and time is None else moment_of(state.window, time)
     if isinstance(keys, str) and is_frame(X):
         keys, X = take_keys(X, keys)
     points = receive(live.scheme, X, None if live.is_blank else live, len(state.keys))
@@ -175,7 +174,8 @@ def insert(
     state: State, X: Any, keys: Any, sample_weight: Any, progress: Progress | None, time: float | None
 ) -> list[Hashable]:
     """Insert points, or where there are none let the window move on."""
-    edit = check_insert(state, X, keys, sample_weight, progress, time)
+    moment = None if state.window is None and time is None else moment_of(state.window, time)
+    edit = check_insert(state, X, keys, sample_weight, progress, moment)
     if edit.weights.size:
         added: list[Hashable] = commit(state, edit)
         return added

@@ -795,6 +795,7 @@ class Hierarchy:
         return self.state.live.n_bytes + self.state.keys.n_bytes
 
     @property
+    @reading
     def root(self) -> int:
         """The node that holds all points.
 

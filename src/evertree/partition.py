@@ -151,19 +151,7 @@ class Partition:
         first = as_whole_number("next_id", 0 if next_id is None else next_id)
         if next_id is not None and first < least:
             raise ParameterError(f"next_id must be at least {least}, above all ids in clusters; it is {next_id!r}")
-        return cls.of_points(PointKeys(names), labels, follow, first)
-
-    @classmethod
-    def of_points(
-        cls, points: PointKeys, clusters: NDArray[np.int64], follow: Partition | None, next_id: int = 0
-    ) -> Partition:
-        """A partition of checked clusters, whose array it keeps where they are the ids; for `Hierarchy.partition`."""
-        if follow is None:
-            labels, next_id = clusters, max(next_id, int(clusters.max(initial=NOISE)) + 1)
-        else:
-            labels, next_id = _follow(points, clusters, follow, max(next_id, follow._next_id))
-        labels.setflags(write=False)
-        return cls(points, labels, next_id)
+        return named_clusters(PointKeys(names), labels, follow, first)
 
     @property
     def keys(self) -> list[Hashable]:
@@ -312,6 +300,18 @@ class Partition:
         events = flow.events()
         rows = [(*event, keys) for event, keys in zip(events, flow.keys_of(events), strict=True)]
         return pandas.DataFrame(rows, columns=["event", "id", "before", "after", "others", "keys"])
+
+
+def named_clusters(
+    points: PointKeys, clusters: NDArray[np.int64], follow: Partition | None, next_id: int = 0
+) -> Partition:
+    """A partition of checked clusters, whose array it keeps where they are the ids."""
+    if follow is None:
+        labels, next_id = clusters, max(next_id, int(clusters.max(initial=NOISE)) + 1)
+    else:
+        labels, next_id = _follow(points, clusters, follow, max(next_id, follow._next_id))
+    labels.setflags(write=False)
+    return Partition(points, labels, next_id)
 
 
 class Flow:

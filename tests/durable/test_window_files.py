@@ -139,6 +139,6 @@ def test_the_file_of_an_endless_stream_stays_small(tmp_path, monkeypatch, rng):
         h.keep(last=50, max_age=40, time=0)
         for k in range(150):
             h.insert(rng.normal(size=(2, 3)), time=k)
-            n_pages.append(h._database._pragma("page_count"))
-        assert not list(h._database.read_journal(h.state.journal.seq))
+            n_pages.append(h.state.journal.file._pragma("page_count"))
+        assert not list(h.state.journal.file.read_journal(h.state.journal.seq))
     assert max(n_pages[50:]) <= 1.2 * n_pages[50]

@@ -9,6 +9,7 @@ import pytest
 import evertree as et
 import naive
 from evertree import errors
+from evertree.input import points
 from helpers import Hierarchy, assert_valid_and_homogeneous, definition, fingerprint, nested
 
 LINKAGES = ["single", "complete", "average", "minimax"]
@@ -92,7 +93,7 @@ def test_each_pair_is_evaluated_once_at_most(linkage):
 
 
 def test_progress_is_told(monkeypatch):
-    monkeypatch.setattr(et.incoming, "_PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr(points, "_PROGRESS_EVERY", 0.0)
     calls = []
     h = Hierarchy("complete", edit_distance)
     h.insert(WORDS[:4], progress=lambda done, total: calls.append((done, total)))

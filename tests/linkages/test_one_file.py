@@ -21,8 +21,8 @@ from helpers import Hierarchy
 
 #: What the file of average linkage has, without all that makes it faster.
 FILE = """
-from evertree.kernels.pair_values import collect_both
-from evertree.kernels.pairs import find_shares, weighted_sum
+from evertree.kernels.pairwise.values import collect_both
+from evertree.kernels.pairwise.pairs import find_shares, weighted_sum
 from evertree.linkages import Linkage, Tag
 
 
@@ -94,7 +94,7 @@ np.testing.assert_allclose(h.linkage_matrix(), linkage(there, "average"), rtol=1
 STEPS = re.findall(
     r"^@linkage_m(?:ay|ust)_define\ndef (\w+)",
     "\n".join(
-        file.read_text(encoding="utf-8") for file in (Path(linkages.__file__).parents[1] / "kernels").glob("*.py")
+        file.read_text(encoding="utf-8") for file in (Path(linkages.__file__).parents[1] / "kernels").rglob("*.py")
     ),
     flags=re.MULTILINE,
 )

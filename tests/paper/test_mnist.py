@@ -29,7 +29,7 @@ def test_the_sample_is_from_the_whole_set():
     if not whole.is_file():
         pytest.skip("the whole of MNIST is not beside this clone")
     loaded = mnist.load(whole)
-    with np.load(PROJECT / "src" / "evertree" / "reproduce" / "mnist_2000.npz") as sample:
+    with np.load(PROJECT / "paper" / "mnist_2000.npz") as sample:
         np.testing.assert_array_equal(loaded.images[sample["rows"]], sample["images"])
         np.testing.assert_array_equal(loaded.digits[sample["rows"]], sample["digits"])
 

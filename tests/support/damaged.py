@@ -22,7 +22,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
 import evertree as et
-from evertree.durable.records import pack, unpack
+from evertree.durable.records import as_record, from_record
 from evertree.errors import NotSavableError
 from evertree.io.archive import encode_header
 from forgeries import Rng, forge_arrays, forge_json, quiet
@@ -336,20 +336,20 @@ def _forge_store(rng: Rng, content: bytes, other: bytes) -> tuple[str, bytes]:
 
 def _forge_edit(rng: Rng, db: sqlite3.Connection, edits: list[Any], theirs: list[Any]) -> str:
     seq, kind, payload = edits[rng.integers(len(edits))]
-    header, arrays = unpack(payload)
+    header, arrays = from_record(payload)
     choice = rng.integers(5)
     if choice == 0:
         kind = str(rng.choice(["insert", "remove", "update", "keep", "refine", "more", "other", ""]))
         what = f"kind {kind!r}"
     elif choice == 1 and theirs:
         _, kind, payload = theirs[rng.integers(len(theirs))]
-        header, arrays = unpack(payload)
+        header, arrays = from_record(payload)
         what = "of another"
     elif choice == 2 or not arrays:
         what, header = forge_json(rng, {**header, "until": "stable"}, {})
     else:
         what, arrays = forge_arrays(rng, arrays, {})
-    record = pack(header if isinstance(header, dict) else {}, arrays)
+    record = as_record(header if isinstance(header, dict) else {}, arrays)
     if rng.integers(8) == 0:
         record = _DAMAGE[rng.integers(len(_DAMAGE))](rng, bytearray(record), payload)
     crc = zlib.crc32(record, zlib.crc32(f"{seq} {kind} ".encode()))

@@ -36,25 +36,6 @@ class DurableHierarchy(Hierarchy):
     def __init__(self, *_: object, **__: object) -> None:
         raise TypeError("a DurableHierarchy is made by evertree.open(path, ...), which takes a start=")
 
-    @classmethod
-    def over(cls, path: str, state: State) -> Self:
-        """A hierarchy that holds what is in the file, for reading alone."""
-        h = cls.__new__(cls)
-        h.state = state
-        h._journal = state.journal = FileJournal(path, state)
-        h._release = None
-        return h
-
-    def write_to(self, file: SQLiteFile, lock: WriterLock) -> None:
-        """From now on it may be edited."""
-        file.seq = self._journal.seq
-        self._journal.file = file
-        self._release = weakref.finalize(self, _release, os.getpid(), self._journal, lock)
-
-    def replay(self, file: SQLiteFile) -> None:
-        """Make the edits again that the file has after its snapshot."""
-        self._journal.replay(file, file.seq)
-
     @property
     def path(self) -> str:
         """The file, as an absolute path.
@@ -178,6 +159,14 @@ class DurableHierarchy(Hierarchy):
                 if file is not self._journal.file:
                     file.close()
             checks.validate(self.state)
+
+
+def from_journal(journal: FileJournal, state: State, lock: WriterLock | None = None) -> DurableHierarchy:
+    """The hierarchy that holds what is in a file: to be read, or with the lock of the file to be edited."""
+    h = DurableHierarchy.__new__(DurableHierarchy)
+    h.state, h._journal, state.journal = state, journal, journal
+    h._release = None if lock is None else weakref.finalize(h, _release, os.getpid(), journal, lock)
+    return h
 
 
 def _release(pid: int, journal: FileJournal, lock: WriterLock) -> None:

@@ -87,6 +87,10 @@ class FileJournal:
         self._debt += time.perf_counter() - began
         self._note_moves()
 
+    def write_to(self, file: SQLiteFile) -> None:
+        """From now on edits are written to the file."""
+        file.seq, self.file = self.seq, file
+
     def writable(self) -> SQLiteFile:
         """The file, if it can be written to."""
         if self.file is None:

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from evertree.durable.durable_hierarchy import DurableHierarchy
+from evertree.durable.durable_hierarchy import DurableHierarchy, from_journal
+from evertree.durable.journal import FileJournal
 from evertree.durable.lock import WriterLock
 from evertree.durable.snapshots import check_tree, read_snapshot
 from evertree.durable.sqlite_file import SQLiteFile, check_place
 from evertree.errors import FileFormatError, ParameterError
-from evertree.hierarchy import Hierarchy
+from evertree.hierarchy import Hierarchy, from_state
 from evertree.input.metrics import ALIASES
 from evertree.io import snapshot
 from evertree.locking import Uninterrupted
+from evertree.state import State
 
 #: What `Hierarchy` takes beside the linkage and the metric.
 _OPTIONS = ("metric_params", "goal", "search_width", "seed")
@@ -110,46 +112,48 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
 
 
 def _read(place: str, wanted: Mapping[str, Any]) -> DurableHierarchy:
-    h = _restored(place, wanted)
-    if h is None:
+    restored = _restored(place, wanted)
+    if restored is None:
         raise FileFormatError(f"{place} is empty: open it for writing first")
-    return h
+    return from_journal(*restored)
 
 
 def _write(place: str, lock: WriterLock, wanted: Mapping[str, Any], start: Hierarchy | None) -> DurableHierarchy:
     # Read first, as a reader does: so a damaged file is left as it is, with its log.
-    durable = _restored(place, wanted) if os.path.exists(place) and os.path.getsize(place) else None
-    if durable is not None and start is not None:
+    restored = _restored(place, wanted) if os.path.exists(place) and os.path.getsize(place) else None
+    if restored is not None and start is not None:
         raise ParameterError(f"start must be None for a file that is there already; there is {place}")
     file = SQLiteFile(place, is_checked=True)
     try:
-        if durable is None:
+        if restored is None:
             h = Hierarchy(**wanted) if start is None else start.copy()
             h.n_jobs = None  # edits are made again when the file is opened, by one thread as they were
             _check_options(place, h, wanted)
             file.write_snapshot(*snapshot.contents(h.state))
-            durable = DurableHierarchy.over(place, h.state)
-        durable.write_to(file, lock)
-        return durable
+            restored = FileJournal(place, h.state), h.state
+        journal, state = restored
+        journal.write_to(file)
+        return from_journal(journal, state, lock)
     except BaseException:
         file.close()
         raise
 
 
-def _restored(place: str, wanted: Mapping[str, Any]) -> DurableHierarchy | None:
-    """The hierarchy in a file, to be read; None if the file has none yet."""
+def _restored(place: str, wanted: Mapping[str, Any]) -> tuple[FileJournal, State] | None:
+    """What is in a file, to be read; None if the file has no hierarchy yet."""
     file = SQLiteFile(place, read_only=True)
     try:
         if file.is_new:
             return None
         with file.reading():
-            durable = DurableHierarchy.over(place, read_snapshot(file, wanted.get("metric")))
-            durable.replay(file)
+            state = read_snapshot(file, wanted.get("metric"))
+            journal = FileJournal(place, state)
+            journal.replay(file, file.seq)
     finally:
         file.close()
-    check_tree(durable.state, place)
-    _check_options(place, durable, wanted)
-    return durable
+    check_tree(state, place)
+    _check_options(place, from_state(state), wanted)
+    return journal, state
 
 
 def _check_options(place: str, h: Hierarchy, wanted: Mapping[str, Any]) -> None:

@@ -45,7 +45,7 @@ def pack(edit: Edit) -> tuple[str, bytes]:
 
 def unpack(state: State, kind: str, record: bytes) -> Edit:
     """The edit in a record, checked against what it is about to change; many kinds of errors if it is none."""
-    header, arrays = _unpacked(record)
+    header, arrays = from_record(record)
     match kind:
         case "insert":
             return _unpack_insert(state, header, arrays)
@@ -83,7 +83,8 @@ def as_record(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     return b"".join([len(text).to_bytes(_LENGTH, "little"), text, *(array.tobytes() for array in arrays.values())])
 
 
-def _unpacked(record: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def from_record(record: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and the arrays of a record; ValueError, LookupError or TypeError if it is none."""
     start = _LENGTH + int.from_bytes(record[:_LENGTH], "little")
     header = json.loads(record[_LENGTH:start])
     arrays = {}

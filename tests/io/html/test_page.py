@@ -308,7 +308,7 @@ def test_pages_wait_for_edits(h):
     """What another thread has half done is not shown."""
     for show in (h._repr_html_, h.to_html):
         with ThreadPoolExecutor(1) as pool:
-            with h.state.turns.door:
+            with h.state.lock.access:
                 shown = pool.submit(show)
                 with pytest.raises(TimeoutError):
                     shown.result(timeout=0.05)

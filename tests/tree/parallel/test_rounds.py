@@ -27,7 +27,7 @@ def small_is_large(monkeypatch):
     monkeypatch.setattr(insert, "FEWEST_POINTS", 40)
     monkeypatch.setattr(insert, "_SHARE", 1 / 8)
     monkeypatch.setattr(insert, "_FINE_SHARE", 1 / 20)
-    monkeypatch.setattr(insert, "_PART", 16)
+    monkeypatch.setattr(insert, "PART", 16)
     monkeypatch.setattr(treelets, "FEWEST_IN_PIECE", 2)
     monkeypatch.setattr(rounds, "_SMALLEST", 12)
     monkeypatch.setattr(rounds, "_FEWEST_PER_ROUND", 7)

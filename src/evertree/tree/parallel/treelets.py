@@ -168,9 +168,10 @@ class Treelet(LoneTree):
 
     def count(self, live: LiveTree) -> None:
         """Add what has been done since the last time to what has been done on the tree."""
+        done = self.work.state.copy()  # once: a thread may be at work on the treelet
         for name in COUNTED:
-            live.work.state[name] += self.work.state[name] - self._counted[name]
-        self._counted = self.work.state.copy()
+            live.work.state[name] += done[name] - self._counted[name]
+        self._counted = done
 
     def put_back(self, live: MeanLiveTree) -> None:
         """Let the tree be as the treelet is now. When all are back, `recount` is due."""
