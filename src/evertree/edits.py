@@ -1,13 +1,13 @@
 """Edits as data: what users pass is parsed and checked, becomes an edit, and the edit is applied.
 
-A verb of a hierarchy in memory is ``commit(state, check(…))``. Where there is a journal, `commit` writes the edit there
-first; to open a durable hierarchy, its edits are read back and go through `apply`. A check may refuse, and changes
-nothing; an edit that was checked is made whole or not at all.
+A verb of a hierarchy in memory is ``commit(state, check(…))``, but for `refine` and `set_scheme`, which work in steps.
+Where there is a journal, `commit` writes the edit there first; to open a durable hierarchy, its edits are read back and
+go through `apply`. A check may refuse, and changes nothing; an edit that was checked is made whole or not at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -95,7 +95,7 @@ def commit(state: State, edit: Edit) -> Any:
 
 
 def apply(state: State, edit: Edit, held: Uninterrupted | None = None) -> Any:
-    """Make a checked edit, whole or not at all."""
+    """Make a checked edit. Unless it is a refinement, the caller holds ``state.lock.access``, and Ctrl-C back."""
     match edit:
         case Insert():
             return _insert(state, edit, held or Uninterrupted())
@@ -131,11 +131,10 @@ def check_insert(
     chosen = None if keys is None else as_keys(keys)
     if chosen is not None:
         state.keys.check_new(chosen, count)
-    if progress is not None:
-        as_progress(progress)
+    progress = as_progress(progress)
     if live.needs_order:  # a function is called last, for each pair
         points = compare(live.scheme, points, _objects(live, state.keys.leaves()), progress)
-        state.refuse_edits_since(n_edits)
+    state.refuse_edits_since(n_edits)
     if count:
         live.check_range(points, weights)
     return Insert(points, weights, chosen, moment)
@@ -236,18 +235,8 @@ def refine(
     return state.journal.refining(goal, run_with, seconds is not None)
 
 
-def set_scheme(
-    state: State,
-    linkage: str | None,
-    metric: str | Callable[..., Any] | None,
-    metric_params: Mapping[str, Any] | None,
-    X: Any,
-) -> Report:
-    """Change the linkage or the metric, or both; None keeps what there is. The tree is kept, and refined."""
-    now = state.live.scheme
-    if metric is None:
-        metric, metric_params = now.metric, metric_params or now.metric_params
-    scheme = Scheme(now.linkage.name if linkage is None else linkage, metric, metric_params)
+def set_scheme(state: State, scheme: Scheme, X: Any) -> Report:
+    """Change the linkage or the metric, or both. The tree is kept, and refined."""
     if state.journal is None:
         _adopt(state, scheme, X)
         return refine(state)
@@ -263,7 +252,8 @@ def set_threads(state: State, n_threads: int | None) -> None:
             "n_jobs must be None for a durable hierarchy: when the file is opened, edits are made again as one thread "
             "made them. Build a large tree in memory with n_jobs, and give it to open(path, start=...)"
         )
-    state.live.aim = replace(state.live.aim, n_threads=n_threads)
+    with state.lock.edits:
+        state.live.aim = replace(state.live.aim, n_threads=n_threads)
 
 
 def begin(state: State, X: Any, keys: Any, sample_weight: Any) -> tuple[NDArray[np.int32], Incoming]:
@@ -384,17 +374,21 @@ def _window_with(state: State, limits: Window | None) -> MovingWindow | None:
     """A window with these limits, which knows what the present one knows."""
     if limits is None or state.window is None:
         return None if limits is None else MovingWindow(limits)
-    return state.window if limits is state.window.limits else state.window.changed(limits)
+    return state.window.changed(limits)
 
 
 def _keep(state: State, edit: Keep) -> list[Hashable]:
     """Set a window, or lift it; take out what is outside, and return its keys."""
-    window = _window_with(state, edit.limits)
+    before, window = state.window, _window_with(state, edit.limits)
     if window is not None and len(state.keys) and window.n_marks == 0:
         window.admit(state.keys.next_birth, edit.moment)
     state.window = window
-    gone, leaves = _outside(state, edit.moment)
-    _take_out(state, gone, leaves)
+    try:
+        gone, leaves = _outside(state, edit.moment)
+        _take_out(state, gone, leaves)
+    except BaseException:
+        state.window = before
+        raise
     if window is not None:
         window.move_to(edit.moment)
     state.n_edits += 1

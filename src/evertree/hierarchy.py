@@ -500,7 +500,9 @@ class Hierarchy:
         >>> h.set_linkage("complete", metric="cosine").stable
         True
         """
-        return edits.set_scheme(self.state, linkage, metric, metric_params, X)
+        if metric is None:
+            metric, metric_params = self.metric, metric_params or self.metric_params
+        return edits.set_scheme(self.state, Scheme(linkage, metric, metric_params), X)
 
     @editing
     def set_metric(
@@ -528,7 +530,7 @@ class Hierarchy:
         >>> h.set_metric("precomputed", X=d - np.diag(np.diag(d))).stable
         True
         """
-        return edits.set_scheme(self.state, None, metric, metric_params, X)
+        return edits.set_scheme(self.state, Scheme(self.linkage, metric, metric_params), X)
 
     def __len__(self) -> int:
         return len(self.state.keys)
@@ -1547,9 +1549,7 @@ class Hierarchy:
         >>> et.load("tree.evertree").keys()
         ['a', 'b']
         """
-        if self.state.live.has_threads:
-            self.state.live.recount()
-        snapshot.save(path, self.state)
+        snapshot.save(path, self.state.copy() if self.state.live.has_threads else self.state)
 
     @reading
     def _repr_html_(self) -> str:

@@ -36,7 +36,7 @@ _S = TypeVar("_S", bound=Any)
 
 
 class ReadWriteLock:
-    """Lets threads share a hierarchy: edits wait for each other, and readers are let in between the steps of one.
+    """Lets threads share a hierarchy: edits wait for each other, and readers, one at a time, come between their steps.
 
     `edits` is held by a verb from its beginning to its end, `access` while the tree is changed or read. A refinement
     takes `access` for each of its steps. So that it does not always come first, readers wait for `access` in a queue,

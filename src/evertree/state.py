@@ -40,7 +40,8 @@ class State:
     """The tree, its keys and its window, and the lock that edits and readers take.
 
     This is the low level of a hierarchy, for code that makes, saves or checks whole trees, and for those who want to
-    see the arrays. `docs/data-model.md` explains them; they may change with any release. Change them by edits alone.
+    see the arrays. `docs/data-model.md` explains them; they may change with any release. Read them while you hold
+    ``lock.reading()``, and change them by edits alone.
 
     Attributes
     ----------
@@ -56,6 +57,8 @@ class State:
         Edits made so far, to notice one that a callback makes.
     journal : Journal or None
         Where edits are written before they are made; None in memory.
+    lock : ReadWriteLock
+        Held by edits and by readers.
     lineage : object
         What the partitions of this hierarchy have in common, and those of no other, not even of a copy.
     """
@@ -71,10 +74,11 @@ class State:
 
     def copy(self) -> State:
         """A state that shares nothing with this one, in memory."""
-        if self.live.has_threads:
-            self.live.recount()
+        live = self.live.copy()
+        if self.live.has_threads:  # what is left to do is counted when they are done
+            live.recount()
         window = None if self.window is None else self.window.copy()
-        return State(self.live.copy(), self.keys.copy(), window, self.seed)
+        return State(live, self.keys.copy(), window, self.seed)
 
     def replace(self, other: State) -> None:
         """Take over the tree, the keys and the window of another state, which is not used any more."""

@@ -6,12 +6,13 @@ import os
 import weakref
 from typing import Any, Self
 
-from evertree import checks, exports
+from evertree import exports
 from evertree.durable.journal import FileJournal
 from evertree.durable.lock import WriterLock
 from evertree.durable.snapshots import read_snapshot
 from evertree.durable.sqlite_file import SQLiteFile
 from evertree.hierarchy import Hierarchy
+from evertree.locking import editing
 from evertree.state import State
 
 
@@ -20,7 +21,8 @@ class DurableHierarchy(Hierarchy):
 
     It has the verbs of `Hierarchy`. Each edit is committed to the file before the call returns, and survives a crash of
     the process or of the machine. How far a refinement is goes into the file about once a second: after a crash the
-    tree is as it was then or later, and has all edits. `copy` gives a hierarchy in memory.
+    tree is as it was then or later, and has all edits. Where `refine` has a time limit, no snapshot is written
+    meanwhile. `copy` gives a hierarchy in memory.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class DurableHierarchy(Hierarchy):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @editing
     def close(self) -> None:
         """Let others write to the file. The hierarchy can still be read. `with` does it at the end of its block.
 
@@ -83,14 +86,14 @@ class DurableHierarchy(Hierarchy):
         >>> len(h)
         2
         """
-        with self.state.lock.edits:
-            if self._release is None or not self._journal.is_mine():
-                return
-            try:
-                self._journal.finish()
-            finally:
-                self._release()
+        if self._release is None or not self._journal.is_mine():
+            return
+        try:
+            self._journal.finish()
+        finally:
+            self._release()
 
+    @editing
     def checkpoint(self) -> None:
         """Write a snapshot now, so that the file opens fast. It happens by itself from time to time.
 
@@ -100,9 +103,9 @@ class DurableHierarchy(Hierarchy):
         ...     keys = h.insert([[0.0], [5.0]])
         ...     h.checkpoint()
         """
-        with self.state.lock.edits:
-            self._journal.write_snapshot()
+        self._journal.write_snapshot()
 
+    @editing
     def refresh(self) -> bool:
         """Bring a hierarchy that was opened for reading to what is in the file now; return whether it has changed.
 
@@ -115,10 +118,8 @@ class DurableHierarchy(Hierarchy):
         (0, True, 2)
         >>> writer.close()
         """
-        with self.state.lock.edits:
-            return self.is_read_only and self._refreshed()
-
-    def _refreshed(self) -> bool:
+        if not self.is_read_only:
+            return False
         journal = self._journal
         before = journal.known
         file = SQLiteFile(journal.path, read_only=True)
@@ -133,6 +134,7 @@ class DurableHierarchy(Hierarchy):
             file.close()
         return journal.known != before
 
+    @editing
     def verify(self) -> None:
         """Check the file, page by page, and the tree, its statistics recomputed from the points.
 
@@ -148,17 +150,16 @@ class DurableHierarchy(Hierarchy):
         >>> with et.open("durable.evertree") as h:
         ...     h.verify()
         """
-        with self.state.lock.edits:
-            file = None if self._journal.is_closed else self._journal.file
-            if file is None:
-                self.refresh()
-                file = SQLiteFile(self.path, read_only=True)
-            try:
-                file.check_integrity()
-            finally:
-                if file is not self._journal.file:
-                    file.close()
-            checks.validate(self.state)
+        file = None if self._journal.is_closed else self._journal.file
+        if file is None:
+            self.refresh()
+            file = SQLiteFile(self.path, read_only=True)
+        try:
+            file.check_integrity()
+        finally:
+            if file is not self._journal.file:
+                file.close()
+        self.validate()
 
 
 def from_journal(journal: FileJournal, state: State, lock: WriterLock | None = None) -> DurableHierarchy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -35,6 +36,9 @@ _BYTES_PER_SECOND = 100e6
 #: Seconds between two records of how far a refinement is.
 _PROGRESS_EVERY = 1.0
 
+#: What keeps a record of a refinement, or a snapshot, from being written; edits go on without.
+_CANNOT_WRITE = (StoreError, CorruptFileError, OSError, MemoryError)
+
 
 class FileJournal:
     """What is in the file of a durable hierarchy, beside what is in memory.
@@ -62,7 +66,7 @@ class FileJournal:
         self.is_closed = False
         self.seq = 0
         self.known: tuple[bytes, int | None] | None = None
-        self._state = state
+        self._state_of = weakref.ref(state)  # the state holds its journal
         self._pid = os.getpid()
         self._debt = 0.0  # seconds that it would take to make the edits since the last snapshot again
         self._reluctance = 1.0  # grows when snapshots cannot be written
@@ -72,17 +76,29 @@ class FileJournal:
         self._owed: list[Refine] = []  # refinements whose records could not be written: they go before the next edit
         self._note_moves()
 
+    @property
+    def _state(self) -> State:
+        state = self._state_of()
+        assert state is not None, "a journal lives no longer than its state"
+        return state
+
     def replay(self, file: SQLiteFile, after: int) -> None:
         """Make the edits again that are in the file and not in memory."""
         began, self.seq = time.perf_counter(), after
         for kind, payload in file.read_journal(after):
             try:
-                edits.apply(self._state, unpack(self._state, kind, payload))
+                edit = unpack(self._state, kind, payload)
+                if isinstance(edit, Refine):  # which lets readers in, and may be interrupted
+                    edits.apply(self._state, edit)
+                    self.seq = file.seq
+                else:
+                    with Uninterrupted(), self._state.lock.access:
+                        edits.apply(self._state, edit)
+                        self.seq = file.seq
             except SIGNS_OF_DAMAGE as error:
                 raise CorruptFileError(
                     f"{self.path} is damaged: edit {file.seq} cannot be made again: {error}"
                 ) from error
-            self.seq = file.seq
         self.known = file.fingerprint(self.seq)
         self._debt += time.perf_counter() - began
         self._note_moves()
@@ -171,16 +187,19 @@ class FileJournal:
         self.writable()
         self._refuse_while_replacing()
         before = self._state.live, self._state.keys.copy()
-        self._is_replacing = True
+        self._is_replacing, is_written = True, False
         try:
             try:
                 yield
             finally:
                 self._is_replacing = False
-            self.write_snapshot(has_new_edit=True)
+            with Uninterrupted():  # Ctrl-C comes when it is known that the file has the new tree
+                self.write_snapshot(has_new_edit=True)
+                is_written = True
         except BaseException:
-            with self._state.lock.access:
-                self._state.live, self._state.keys = before
+            if not is_written:
+                with self._state.lock.access:
+                    self._state.live, self._state.keys = before
             raise
 
     def write_snapshot(self, has_new_edit: bool = False) -> None:
@@ -212,7 +231,7 @@ class FileJournal:
         """Take back the record of an edit that was given up, and left no trace in memory."""
         try:
             file.retract()
-        except StoreError as error:
+        except BaseException as error:
             self._trouble = f"an edit was given up, and may still be in the file: close it and open it again ({error})"
             raise
         self.seq = file.seq
@@ -239,7 +258,7 @@ class FileJournal:
     def _pay_if_possible(self) -> None:
         try:
             self._pay()
-        except StoreError as error:
+        except _CANNOT_WRITE as error:
             warnings.warn(f"how far the refinement is could not be written; all edits are safe: {error}", stacklevel=3)
 
     def _pay(self) -> None:
@@ -257,6 +276,6 @@ class FileJournal:
             return
         try:
             self.write_snapshot()
-        except StoreError as error:
+        except _CANNOT_WRITE as error:
             self._reluctance *= 2
             warnings.warn(f"no snapshot could be written; all edits are safe: {error}", stacklevel=2)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.kernels.columns import UNLIMITED
-from evertree.locking import ReadWriteLock
+from evertree.locking import ReadWriteLock, Uninterrupted
 from evertree.tree import LiveTree
 from evertree.tree.base import REORDER_SHARE
 from evertree.tree.pairwise import PairLiveTree
@@ -160,7 +160,7 @@ def run(
     """
     start = last_call = time.perf_counter()
     to_stable = until == "stable"
-    with lock.access:
+    with Uninterrupted(), lock.access:
         live.move_towards(until)
         if live.n_pending == 0 and live.n_guarded:
             live.rebuild()  # the guard stopped an earlier run: try again

@@ -144,7 +144,11 @@ class MeanLiveTree(LiveTree):
         rows = plain(incoming.coordinates), plain(weights), births
         kernels.statistics.fill.add_leaves(self.tree, self.work, self.search, leaves, *rows)
         if self.kept is not None:
-            self.kept[leaves >> 1] = incoming.points
+            try:
+                self.kept[leaves >> 1] = incoming.points
+            except BaseException:
+                self.release(leaves)
+                raise
         return leaves
 
     def fill(

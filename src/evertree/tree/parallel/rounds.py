@@ -118,7 +118,7 @@ class Rounds:
 
         While checks are pending, only those that have some: who comes again and again for a moment gets on, too.
         """
-        live, door = self._live, self._lock.access
+        live, access = self._live, self._lock.access
         stop_at = deadline - _SECONDS_TO_SETTLE * live.n_points
         most = min(max(int(_SHARE * live.n_points), _SMALLEST), _LARGEST)
         pieces = treelets.cut(live, int(most * _OTHER_CUT) if self._n_cuts % 2 else most)
@@ -149,13 +149,13 @@ class Rounds:
                 try:
                     treelet.refine(self._to_stable, lambda: is_stopped)
                 finally:
-                    with putting_back, door:
+                    with putting_back, access:
                         treelet.put_back(live)
                         treelet.count(live)
                         open_ones.discard(treelet)
 
         def settle() -> None:
-            with door:
+            with access:
                 live.recount()
 
         def watch(should_stop: bool) -> None:
@@ -163,7 +163,7 @@ class Rounds:
             now = time.perf_counter()
             is_stopped = is_stopped or should_stop or now >= stop_at
             with putting_back, or_stop():  # whoever looks sees, and may copy, a tree that does not change meanwhile
-                with door:
+                with access:
                     for treelet in list(open_ones):
                         treelet.count(live)
                 look(now, settle)
