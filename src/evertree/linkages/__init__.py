@@ -61,7 +61,7 @@ class Linkage:
 
     @property
     def definition(self) -> Callable[..., Any]:
-        """Its value between two slices, from a matrix of dissimilarities and weights (`eq.Linkage`), if `from_pairs`."""
+        """Its value between two slices of a matrix of dissimilarities, with weights (`eq.Linkage`), if `from_pairs`."""
         found: Callable[..., Any] = sys.modules[self.tag.__module__].definition
         return found
 

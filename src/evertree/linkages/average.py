@@ -149,7 +149,7 @@ def set_both(tree, v, left, left_error, right, right_error):
 
 
 def inherit(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
-    """The mean over a union follows from the means over its parts, and over a part from the other part and the whole."""
+    """The mean over a union follows from the means over its parts, and over a part from the other and the whole."""
     forget_cross(tree, b)
     forget_cross(tree, tree.parent[v])
     both_exact = LEFT_IS_EXACT | RIGHT_IS_EXACT

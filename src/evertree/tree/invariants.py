@@ -152,7 +152,7 @@ def _stretches(tree: MeanTree | PairTree, order: NDArray[np.int32], leaves: NDAr
 
 
 def _some_on_each_path(tree: MeanTree | PairTree, members: Mapping[int, slice]) -> dict[int, slice]:
-    """Nodes with their members, O(n log n) in total: all small ones, and above them those with many more than the last."""
+    """Nodes with their members, O(n log n) in total: the small ones, and above them those with many more."""
     some: dict[int, slice] = {}
     last: dict[int, int] = {}
     for u, stretch in members.items():
