@@ -75,7 +75,7 @@ PAIRS_STATE = _counters(
     "triangle",  # what obeys the triangle inequality
     "evaluated",  # dissimilarities evaluated so far
     "looked_at",  # pairs considered so far, evaluated or not
-    "pause_at",  # comparisons of clusters pause after this many pairs; UNLIMITED for never
+    "pause_at",  # comparisons of clusters pause when `looked_at` reaches this; UNLIMITED for never
     "paused_node",  # the node at which a comparison has paused, or NULL
     "paused_side",  # the child being compared, 0 or 1; or NODE_ITSELF if the node is being measured
     "paused_row",  # the row at which it resumes
@@ -188,7 +188,7 @@ class PairTree(NamedTuple):
     exact: NDArray[np.uint8]  # (capacity,) bits LEFT_IS_EXACT and RIGHT_IS_EXACT: the bound is the value
     error: NDArray[
         np.float32
-    ]  # (capacity,) for average linkage, the error of the height in units in the last place
+    ]  # (capacity,) for average linkage, by how many units in the last place the height may be off
     error_left: NDArray[np.float32]  # (capacity,) the same for the cross values, where they are exact
     error_right: NDArray[np.float32]  # (capacity,)
     center: NDArray[np.int32]  # (capacity,) for minimax linkage, a leaf at which the minimum is reached
@@ -214,7 +214,7 @@ SEARCH_STATE = _counters(
     "fresh",  # steps left for the lists of neighbours: the sum of `Search.fresh`
     "fresh_row",  # the row at which they continue
     "notes",  # which lists a visited leaf is added to: one of the following
-    "stop_at",  # refinement is interrupted after this many grafts
+    "stop_at",  # refinement is interrupted when the number of grafts reaches this
 )
 
 # Values of ``reach``.
@@ -237,7 +237,7 @@ class Search(NamedTuple):
 
     near: NDArray[np.int32]  # (n_rows, N_NEAR) leaves near each leaf, the nearest first; NULL for none
     near_value: NDArray[Any]  # (n_rows, N_NEAR) how far they are, infinite for none; in the type of the data
-    fresh: NDArray[np.uint8]  # (n_rows,) steps from its list being good
+    fresh: NDArray[np.uint8]  # (n_rows,) steps until its list is good
     seen: NDArray[np.int32]  # (capacity,) the last search that visited each node
     front: NDArray[np.int32]  # (2, width) the nodes of the current level of a descent, and of the next
     front_value: NDArray[np.float64]  # (2, width) how far they are

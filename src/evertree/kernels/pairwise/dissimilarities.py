@@ -115,7 +115,7 @@ def _chebyshev(name, x, params, i, j):
 
 
 def _minkowski(name, x, params, i, j):
-    """In units of the largest difference, so that no power overflows or underflows; this also gives the limit for p = ∞."""
+    """In units of the largest difference, so that no power overflows; this also gives the limit for p = ∞."""
     p, unit = params[0], _largest(x, i, j)
     if unit == 0.0:
         return 0.0

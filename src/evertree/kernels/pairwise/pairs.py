@@ -58,7 +58,7 @@ def next_leaves(tree, start, stop, skip):
 
 @step
 def evaluate_leaves(tree, i, start, skip):
-    """Evaluate the dissimilarities between row `i` and a block of leaves in the tree, from row `start` on, except `skip`.
+    """Evaluate the dissimilarities between row `i` and a block of leaves from row `start` on, except `skip`.
 
     They are in ``pairs.block``, their rows in ``pairs.some``. Returns their number, and the row to continue from.
     """

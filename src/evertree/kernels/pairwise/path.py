@@ -112,7 +112,7 @@ def refresh_path(linkage, tree, work, u, comes, top):
 
 @linkage_may_define
 def point_cross(linkage, tree, u):
-    """The linkage between the point and a node, as a cross value of the point: a lower bound, and whether it is exact."""
+    """The linkage between the point and a node as a cross value: a lower bound, and whether it is exact."""
     return tree.pairs.lower[u], is_known(tree.pairs, u)
 
 

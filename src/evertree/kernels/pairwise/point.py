@@ -23,7 +23,7 @@ PATIENCE = 50
 
 @linkage_may_define
 def point_to_union(linkage, tree, a, b, z_a, z_b):
-    """The linkage between a point and a ∪ b, or what is stored in its place in ``pairs.lower`` and ``pairs.upper``. O(1)."""
+    """The linkage between a point and a ∪ b, or what replaces it in ``pairs.lower`` and ``pairs.upper``. O(1)."""
     return linkage_of_union(linkage, z_a, z_b, 0.0, tree.size[a], tree.size[b], 1.0)
 
 
