@@ -91,7 +91,7 @@ def score_points(tree, linkage, points, measure, score, node, beside, joined):
 
 @kernel
 def score_places(tree, linkage, place, value, measure, score, node, beside, joined):
-    """As `score_points`, for points whose place, the node beside which each would be attached, and ζ to it are known."""
+    """As `score_points`, for points whose places, the nodes beside which they would be attached, and ζ are known."""
     for k in range(place.size):
         u = np.int64(place[k])
         height = height_of(linkage, value[k])

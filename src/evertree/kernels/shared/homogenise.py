@@ -63,7 +63,7 @@ push_readers = by_property("strongly_reducible", {True: _push_none, False: _push
 
 @inline
 def make_move(linkage, tree, work, v, near):
-    """Join `near`, a child of `v`, with the sibling of `v`: make one NNI move, and queue the checks that it makes dirty."""
+    """Join `near`, a child of `v`, with the sibling of `v`: one NNI move. Queue the checks that it makes dirty."""
     g, c = tree.parent[v], sibling(tree, v)
     far = sibling(tree, near)
     swap_with_uncle(tree, far)

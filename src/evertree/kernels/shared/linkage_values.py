@@ -96,7 +96,7 @@ def exceeds(linkage, tree, tolerance, larger, a, b, smaller, c, d):
 
 @inline
 def is_first(tree, tolerance, a, z_a, b, z_b):
-    """Whether `a`, at linkage `z_a`, comes before `b`, at `z_b`: it is closer, or equally close with the older point."""
+    """Whether `a`, at linkage `z_a`, comes before `b`, at `z_b`: it is closer, or as close with the older point."""
     tied = abs(z_a - z_b) <= tolerance * max(z_a, z_b)
     return tree.birth[a] < tree.birth[b] if tied else z_a < z_b
 

@@ -118,7 +118,9 @@ def ask_lists(tree, search, rows, near, near_value):
 
 @kernel
 def share_lists(search, rows, near, near_value, first, stop):
-    """Give `rows` the lists in `near`, and offer each leaf to its neighbours, but change only lists from `first` on. Those from `stop` on are left to others.
+    """Give `rows` the lists in `near`, and offer each leaf to its neighbours, but change only lists from `first` on.
+
+    Those from `stop` on are left to others.
     """
     for r in range(rows.size):
         if first <= rows[r] < stop:

@@ -25,7 +25,7 @@ def sibling(tree, u):
 
 @inline
 def children(tree, u):
-    """The children of an inner node, in the integer type that steps take: for another type they would be compiled again."""
+    """The children of an inner node, in the integer type that steps take: another would compile them again."""
     return np.int64(tree.left[u]), np.int64(tree.right[u])
 
 
