@@ -31,7 +31,7 @@ def _may_always(linkage, tree, tolerance, v, near):
 
 
 def _may_towards_batch(linkage, tree, tolerance, v, near):
-    """Whether `near` and the sibling are a blocking pair, or the move splits a child that is above its parent.
+    """Whether `near` and the sibling are a blocking pair, or the move breaks the higher child of a parent below it.
 
     Ward, for example, is reducible, but not strongly: other moves may break a merge of batch clustering, and a graft
     would undo them.
