@@ -1,8 +1,8 @@
 """The columns of a tree: what kernels see.
 
-A node is a number, and its row in each column says all there is to know about it. Leaves have even numbers and inner
-nodes odd ones (``leaf = 2 * row``, ``inner = 2 * row + 1``), so that what only points have can be kept in a column half
-as long, at ``row = leaf >> 1``.
+A node is a number, and its rows in the columns hold all that is known about it. Leaves have even numbers and inner
+nodes odd ones (``leaf = 2 * row``, ``inner = 2 * row + 1``), so that data of points only fits in a column half as long,
+at ``row = leaf >> 1``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-#: More checks or moves than anything takes.
+#: No limit on checks or moves.
 UNLIMITED = 1 << 62
 
 #: No node: the parent of the root, the children of a leaf.
@@ -26,14 +26,14 @@ FREE = -2
 
 
 def _counters(*names: str) -> np.dtype[Any]:
-    """The type of a state: whole numbers by name, of which there is one record, so that kernels can change them."""
+    """The dtype of a state: named integers, in an array with one record, so that kernels can change them."""
     return np.dtype([(name, np.int64) for name in names])
 
 
 #: ``tree.state["root"][0]`` is the root of a tree, and so on.
 TREE_STATE = _counters(
     "root",  # or NULL
-    "n_points",  # how many leaves hang in the tree
+    "n_points",  # number of leaves in the tree
     "leaf_top",  # leaves with this row or a higher one were never used
     "inner_top",  # the same for inner nodes
     "free_leaf",  # a leaf to use again, or NULL
@@ -42,72 +42,72 @@ TREE_STATE = _counters(
 
 #: Of `Worklist.state`.
 WORK_STATE = _counters(
-    "pending",  # how many nodes wait
+    "pending",  # number of nodes waiting
     "checks",  # checks made so far
     "moves",  # moves made so far
-    "moves_before",  # as many had been made when the list was last empty
+    "moves_before",  # moves made when the list was last empty
     "quota",  # after this many moves since then the guard makes the tolerance ten times wider, and so on
-    "guarded",  # how often the list became empty only because the guard had widened the tolerance
-    "due",  # how many nodes are due for a search
-    "cursor",  # the node at which the search for the next due node goes on
+    "guarded",  # how often the list emptied only because the guard had widened the tolerance
+    "due",  # number of nodes due for a search
+    "cursor",  # the node from which to look for the next due node
     "searches",  # searches for a blocking pair made so far
     "grafts",  # grafts made so far
-    "grafts_before",  # as many had been made when no node was last due
+    "grafts_before",  # grafts made when no node was last due
     "goal",  # which moves are made: one of the following
     "inserted",  # points inserted so far
-    "ordered_at",  # points inserted, and grafts made, when nodes were last numbered in the tree's order
+    "ordered_at",  # points inserted plus grafts made when nodes were last numbered in tree order
 )
 
 # Values of ``goal``.
-HOMOGENEOUS = 0  # the paper's, in any order
+HOMOGENEOUS = 0  # those of the paper, in any order
 STABLE = 1  # those that grafts do not undo
 STABLE_FROM_BELOW = 2  # the same, the lowest first
 
 # Bits of `Worklist.mark`.
 QUEUED = 1  # the node is on the stack
-STALE = 2  # its statistics wait to be computed again
+STALE = 2  # its statistics must be recomputed
 WAITS = 4  # one for each stale child: two bits
 
 
 #: Of `Pairs.state`.
 PAIRS_STATE = _counters(
-    "n_pivots",  # how many pivots are in use
+    "n_pivots",  # number of pivots in use
     "triangle",  # what obeys the triangle inequality
     "evaluated",  # dissimilarities evaluated so far
     "looked_at",  # pairs considered so far, evaluated or not
-    "pause_at",  # a comparison of clusters pauses when this many pairs were considered; UNLIMITED if it must not
-    "paused_node",  # the node at which one has paused, or NULL
-    "paused_side",  # the child that it compares: 0 or 1; or NODE_ITSELF, which is measured
-    "paused_row",  # how far it has come
-    "unbounded",  # this many points will be measured without bounds, because they did not help
-    "evaluated_before",  # dissimilarities evaluated when the point at hand had been measured
+    "pause_at",  # comparisons of clusters pause when `looked_at` reaches this; UNLIMITED for never
+    "paused_node",  # the node at which a comparison has paused, or NULL
+    "paused_side",  # the child being compared, 0 or 1; or NODE_ITSELF if the node is being measured
+    "paused_row",  # the row at which it resumes
+    "unbounded",  # number of points to measure without bounds, because bounds did not help
+    "evaluated_before",  # dissimilarities evaluated when the current point had been measured
     "measured",  # the node whose linkage to every other is in `lower`, or NULL
-    "n_members",  # how many members of the node that is measured are in `rows`
-    "shared_from",  # where this many pairs have to be compared to measure a node, that is left to threads
-    "n_ahead",  # how many points have been measured ahead
-    "ahead",  # how many of them have come since
+    "n_members",  # number of members in `rows` of the node being measured
+    "shared_from",  # a node that takes this many comparisons to measure is left to threads
+    "n_ahead",  # number of points measured ahead
+    "ahead",  # number of them inserted since
 )
 
 #: A value of ``paused_side``.
 NODE_ITSELF = 2
 
-# What obeys the triangle inequality: nothing that is known, the dissimilarity, or its root.
+# What obeys the triangle inequality: nothing known, the dissimilarity, or its square root.
 NOTHING, ITSELF, SQUARE_ROOT = 0, 1, 2
 
 # Bits of `PairTree.exact`.
 LEFT_IS_EXACT = 1
 RIGHT_IS_EXACT = 2
 
-#: Points whose distances to all others are kept, to bound dissimilarities without evaluating them.
+#: Points whose distances to all others are stored, to bound dissimilarities without evaluating them.
 MOST_PIVOTS = 5
 
-#: Dissimilarities that are evaluated in one call, and rows that are compared with the same block one after the other.
+#: Dissimilarities evaluated per call, and rows compared in turn with the same block.
 BLOCK = 64
 GROUP = 16
 
 
-#: The small columns of a node stand side by side in memory: large trees are slow by cache misses, and so a visit to a
-#: node costs one for all of them. Each column is a view.
+#: The small columns of a node are adjacent in memory: large trees are slow because of cache misses, and this way a
+#: visit to a node costs only one. Each column is a view.
 MEAN_NODE = np.dtype(
     {
         "names": ["size", "variance", "height", "radius", "birth", "parent", "left", "right", "mark", "due"],
@@ -146,20 +146,20 @@ class MeanTree(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Dissimilarities between points by row, bounds on them, and room to work in."""
+    """Dissimilarities between points by row, bounds on them, and workspace."""
 
     x: NDArray[Any]  # what `row` reads: points, or dissimilarities
     params: NDArray[np.float64]  # parameters of the metric
     row: Any  # the address of a function that fills an array with the dissimilarities between a row and some rows
     pivots: NDArray[np.int32]  # (MOST_PIVOTS,) rows of the pivots, which are points of the tree
-    to_pivots: NDArray[np.float64]  # (MOST_PIVOTS,) dissimilarities between the point at hand and the pivots
+    to_pivots: NDArray[np.float64]  # (MOST_PIVOTS,) dissimilarities between the current point and the pivots
     pivot: NDArray[np.float64]  # (n_rows, MOST_PIVOTS) distances to the pivots
     state: NDArray[Any]  # (1,) of PAIRS_STATE
-    paused: NDArray[np.float64]  # (1,) the value that a paused comparison has come to
+    paused: NDArray[np.float64]  # (1,) the value of a paused comparison so far
     span: NDArray[np.float64]  # (2, MOST_PIVOTS) smallest and largest distance of some rows to each pivot
-    lower: NDArray[np.float64]  # (capacity,) bounds on the linkage between the point at hand and each node
+    lower: NDArray[np.float64]  # (capacity,) bounds on the linkage between the current point and each node
     upper: NDArray[np.float64]  # (capacity,)
-    ahead: NDArray[np.float64]  # (n, 1 or 2, capacity) `lower` and `upper`, if they differ, of points that come next
+    ahead: NDArray[np.float64]  # (n, 1 or 2, capacity) `lower` and `upper`, if they differ, of the next points
     stale: NDArray[np.uint8]  # (capacity,) whether the cluster of a node has changed since
     rows: NDArray[np.int32]  # (n_rows,) members of a cluster
     others: NDArray[np.int32]  # (n_rows,) members of another
@@ -170,10 +170,10 @@ class Pairs(NamedTuple):
 
 
 class PairTree(NamedTuple):
-    """A binary hierarchy with the linkage between the children of each node, and what is known of its check.
+    """A binary hierarchy with the linkage between the children of each node, and what is known about its check.
 
-    The check at a node v with children a and b and sibling c compares ζ(a, c) and ζ(b, c) with the height of v. Of
-    these two *cross values* a lower bound is known at all times, and often the value.
+    The check at a node v with children a and b and sibling c compares ζ(a, c) and ζ(b, c) with the height of v. A lower
+    bound on these two *cross values* is always known, and often the values themselves.
     """
 
     parent: NDArray[np.int32]  # (capacity,)
@@ -188,7 +188,7 @@ class PairTree(NamedTuple):
     exact: NDArray[np.uint8]  # (capacity,) bits LEFT_IS_EXACT and RIGHT_IS_EXACT: the bound is the value
     error: NDArray[
         np.float32
-    ]  # (capacity,) for average linkage, how many units in the last place the height may be off
+    ]  # (capacity,) for average linkage, by how many units in the last place the height may be off
     error_left: NDArray[np.float32]  # (capacity,) the same for the cross values, where they are exact
     error_right: NDArray[np.float32]  # (capacity,)
     center: NDArray[np.int32]  # (capacity,) for minimax linkage, a leaf at which the minimum is reached
@@ -196,50 +196,50 @@ class PairTree(NamedTuple):
 
 
 class Worklist(NamedTuple):
-    """The nodes whose check may have changed since it was last made. The last to come is the first to go."""
+    """The nodes whose check may have changed since it was last made: a stack, last in, first out."""
 
-    stack: NDArray[np.int32]  # (capacity,) each node stands in it at most once
+    stack: NDArray[np.int32]  # (capacity,) each node is in it at most once
     mark: NDArray[np.uint8]  # (capacity,) bits QUEUED, STALE and WAITS
     due: NDArray[np.uint8]  # (capacity,) whether a blocking pair may have arisen with the node since it was searched
     state: NDArray[Any]  # (1,) of WORK_STATE
 
 
-#: Neighbours that are kept of each point.
+#: Neighbours stored for each point.
 N_NEAR = 16
 
 #: Of `Search.state`.
 SEARCH_STATE = _counters(
     "stamp",  # the number of the last search
     "reach",  # how far searches go: one of the following
-    "fresh",  # how many steps are left to do for the lists of neighbours: the sum of `Search.fresh`
-    "fresh_row",  # the row at which they go on
-    "notes",  # which lists a leaf that is met goes on: one of the following
-    "stop_at",  # refinement stops for a moment when this many grafts have been made
+    "fresh",  # steps left for the lists of neighbours: the sum of `Search.fresh`
+    "fresh_row",  # the row at which they continue
+    "notes",  # which lists a visited leaf is added to: one of the following
+    "stop_at",  # refinement is interrupted when the number of grafts reaches this
 )
 
 # Values of ``reach``.
-BY_DESCENT = 0  # the neighbours of some members, and then a descent of some width
+BY_DESCENT = 0  # the neighbours of some members, then a descent of limited width
 EVERYWHERE = 1  # all nodes
-BY_NEIGHBOURS = 2  # the neighbours of some members alone
+BY_NEIGHBOURS = 2  # only the neighbours of some members
 
 # Values of ``notes``.
-BOTH_LISTS = 0  # that of the leaf that searches, and the other way round
-OWN_LIST = 1  # that of the leaf that searches: then others may search at the same time
-NO_LIST = 2  # none: then others may read lists at the same time
+BOTH_LISTS = 0  # that of the searching leaf, and vice versa
+OWN_LIST = 1  # only that of the searching leaf: then others may search in parallel
+NO_LIST = 2  # none: then others may read lists in parallel
 
 # `Search.fresh` of a row: how many steps its list of neighbours is from being good.
 TO_FIND = 3  # it is empty
-TO_EXCHANGE = 2  # it holds what was met when the point was inserted: twice, neighbours of neighbours are to be asked
+TO_EXCHANGE = 2  # it holds points visited at insertion: neighbours of neighbours must be asked twice
 
 
 class Search(NamedTuple):
-    """What searches for blocking pairs keep: the nearest neighbours of every point, and room to work in."""
+    """The state of searches for blocking pairs: the nearest neighbours of every point, and workspace."""
 
-    near: NDArray[np.int32]  # (n_rows, N_NEAR) leaves that are near to each leaf, the nearest first; NULL for none
+    near: NDArray[np.int32]  # (n_rows, N_NEAR) leaves near each leaf, the nearest first; NULL for none
     near_value: NDArray[Any]  # (n_rows, N_NEAR) how far they are, infinite for none; in the type of the data
-    fresh: NDArray[np.uint8]  # (n_rows,) how many steps its list is from being good
-    seen: NDArray[np.int32]  # (capacity,) the last search that came by each node
-    front: NDArray[np.int32]  # (2, width) the nodes of a level at which a descent is, and those of the next
+    fresh: NDArray[np.uint8]  # (n_rows,) steps until its list is good
+    seen: NDArray[np.int32]  # (capacity,) the last search that visited each node
+    front: NDArray[np.int32]  # (2, width) the nodes of the current level of a descent, and of the next
     front_value: NDArray[np.float64]  # (2, width) how far they are
     stack: NDArray[np.int32]  # (capacity,) nodes to visit
     lightest: NDArray[np.float64]  # (1,) no point weighs less
@@ -247,7 +247,7 @@ class Search(NamedTuple):
 
 
 def new_search(rows: int, width: int, dtype: np.dtype[Any]) -> Search:
-    """Empty lists for so many rows, and room for a descent of some width."""
+    """Empty lists for `rows` rows, and workspace for a descent of the given width."""
     return Search(
         near=np.full((rows, N_NEAR), NULL, np.int32),
         near_value=np.full((rows, N_NEAR), np.inf, dtype),
@@ -262,9 +262,10 @@ def new_search(rows: int, width: int, dtype: np.dtype[Any]) -> Search:
 
 
 def new_node_columns(capacity: int, node: np.dtype[Any]) -> tuple[dict[str, NDArray[Any]], Worklist]:
-    """The columns of an empty tree whose nodes are such records, by name, and its worklist.
+    """The columns of an empty tree with nodes of dtype `node`, by name, and its worklist.
 
-    There is always room for two: a view of less counts as contiguous, and kernels would be compiled for it separately.
+    There is always room for two nodes: a smaller view counts as contiguous, and kernels would be compiled for it
+    separately.
     """
     capacity = max(capacity, 2)
     records = np.zeros(capacity, node)

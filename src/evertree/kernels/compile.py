@@ -1,8 +1,7 @@
-"""The decorators of all kernels: compiled by Numba, kept on disk, and never stale.
+"""The decorators of all kernels: compiled by Numba, cached on disk, and never stale.
 
-Kernels allocate nothing: they write into arrays that they are given. So reference counting is switched off
-(``_nrt=False``); with it, every call would count the references of every column of the tree, which costs more than a
-check of sixteen dimensions.
+Kernels allocate nothing: they write into given arrays. So reference counting is switched off (``_nrt=False``); with it,
+every call would count the references of every column of the tree, which costs more than a check of sixteen dimensions.
 """
 
 from __future__ import annotations
@@ -37,45 +36,45 @@ def _fingerprint(*outside: str) -> str:
 
 
 def _stamp(function: Callable[..., Any]) -> str:
-    """What the machine code of a kernel rests on. A kernel may stand in a file outside the package."""
+    """What the machine code of a kernel depends on. A kernel may be in a file outside the package."""
     file = function.__code__.co_filename
     return _fingerprint() if Path(file).is_relative_to(_PACKAGE) else _fingerprint(file)
 
 
-#: Options of what Python calls, and C never does: what unpacks a tree for a caller takes long to compile.
+#: Options of kernels called from Python, never from C: code that unpacks a tree for a caller takes long to compile.
 _FOR_PYTHON = {"_nrt": False, "no_cfunc_wrapper": True, "nogil": True}
 
-#: Options of what only kernels call.
+#: Options of functions called only by kernels.
 _FOR_KERNELS = {"_nrt": False, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a kernel that Python calls: on its first call, or from the machine code that is kept on disk.
+    """Compile a kernel that Python calls: on its first call, unless its machine code is cached on disk.
 
-    Numba's own cache looks only at the file in which a function stands: an edit in a file whose functions it calls
-    would go unnoticed. So what is kept is stamped with the sources of all kernels of the package, and its own.
+    Numba's own cache looks only at the file that defines a function: an edit in a file whose functions it calls would
+    go unnoticed. So the cache is stamped with the sources of all kernels of the package, and of the function.
 
-    Other threads run meanwhile: whoever calls it holds the lock of what it changes.
+    Other threads run meanwhile: the caller must hold the lock of what it changes.
     """
     if numba.config.DISABLE_JIT:
         return function
     try:
         compiled = numba.njit(cache=True, **_FOR_PYTHON)(function)
         cache_file = compiled._cache._cache_file
-        cache_file._source_stamp  # noqa: B018  to know that this Numba has it
+        cache_file._source_stamp  # noqa: B018  checks that this Numba has it
         cache_file._source_stamp = _stamp(function)
         cache_file._load_index = _or_nothing(cache_file._load_index)
     except (
         RuntimeError,
         AttributeError,
         OSError,
-    ):  # nowhere to keep it, or no way to stamp it: in every process
+    ):  # it cannot be cached or stamped: compile in every process
         return numba.njit(**_FOR_PYTHON)(function)
     return compiled
 
 
 def long_kernel(function: Callable[..., Any]) -> Any:
-    """As `kernel`, for one that takes long to compile, and tells whoever waits for it."""
+    """As `kernel`, for one that takes long to compile and says so."""
     compiled = kernel(function)
     if not numba.config.DISABLE_JIT:
         tell_when_compiled(compiled)
@@ -83,7 +82,7 @@ def long_kernel(function: Callable[..., Any]) -> Any:
 
 
 def _or_nothing(load_index: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
-    """What is kept on disk, or nothing where it cannot be read: it may name classes that are gone."""
+    """The index on disk, or nothing if it cannot be read: it may name classes that no longer exist."""
 
     def load() -> dict[Any, Any]:
         try:
@@ -95,17 +94,17 @@ def _or_nothing(load_index: Callable[[], dict[Any, Any]]) -> Callable[[], dict[A
 
 
 def step(function: Callable[..., Any]) -> Any:
-    """Compile a step of a kernel that is too long to stand in each kernel that uses it."""
+    """Compile a step that is too long to be inlined into each kernel that uses it."""
     return numba.njit(**_FOR_KERNELS)(function)
 
 
 def short_step(function: Callable[..., Any]) -> Any:
-    """As `step`, for one that is short and stands in many places: they share its compilation, and none has a call."""
+    """As `step`, for a short one used in many places: compiled once, and inlined by LLVM."""
     return numba.njit(forceinline=True, **_FOR_KERNELS)(function)
 
 
 def inline(function: Callable[..., Any]) -> Any:
-    """Compile a step of a kernel, into each kernel that uses it: each time anew, so let it be short, or used once."""
+    """Inline a step into each kernel that uses it: it is compiled each time, so keep it short, or use it once."""
     return numba.njit(_nrt=False, inline="always")(function)
 
 
@@ -115,10 +114,10 @@ def inline_sum(function: Callable[..., Any]) -> Any:
 
 
 def choose(by: str, table: Mapping[Any, Callable[..., Any]], key: Callable[[type], Any] = lambda kind: kind) -> Any:
-    """A function that is, for each class that the argument `by` may have, another one: chosen when it is compiled.
+    """A function chosen at compile time by the class of the argument `by`.
 
     The functions in `table` are steps, or plain ones, and have the same arguments. Classes are those of NamedTuples;
-    the table has them, or what `key` makes of them.
+    the keys of the table are these classes, or what `key` maps them to.
     """
     return chosen_by(by, lambda kind: table[key(kind)], next(iter(table.values())))
 
@@ -126,7 +125,7 @@ def choose(by: str, table: Mapping[Any, Callable[..., Any]], key: Callable[[type
 def chosen_by(by: str, find: Callable[[type], Callable[..., Any]], like: Callable[..., Any]) -> Any:
     """As `choose`, by a function that finds the one for a class. All have the arguments of `like`.
 
-    Plain functions are compiled into each kernel that uses them; steps stand for themselves.
+    Plain functions are inlined into each kernel that uses them; steps are called as they are.
     """
     signature = inspect.signature(_plain(like))
     position = list(signature.parameters).index(by)
@@ -149,6 +148,6 @@ def chosen_by(by: str, find: Callable[[type], Callable[..., Any]], like: Callabl
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a step was compiled from."""
+    """The Python function that a step was compiled from."""
     plain: Callable[..., Any] = getattr(function, "py_func", function)
     return plain

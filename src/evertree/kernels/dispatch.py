@@ -1,7 +1,7 @@
-"""What kernels leave to the linkage: steps of which each linkage has its own, chosen when a kernel is compiled.
+"""Dispatch by linkage: steps that each linkage defines for itself, chosen when a kernel is compiled.
 
 A linkage is a file of `evertree.linkages`. Kernels import none of them: the class of the tag, which is the argument
-`linkage`, says in which file it stands.
+`linkage`, says in which file it is.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from evertree.kernels.compile import choose, chosen_by
 
 
 def linkage_must_define(step: Callable[..., Any]) -> Any:
-    """Let a step be that of the same name in the file of the linkage. This one only says what it has to do.
+    """Replace a step by that of the same name in the file of the linkage. This one only documents it.
 
-    There it is a plain function, which is compiled into the kernels that use it, or a `step` if it is long. What is
-    called from Python, too, works on arrays of NumPy, and is a plain one.
+    There it is a plain function, which is inlined into the kernels that use it, or a `step` if it is long. One that is
+    also called from Python works on NumPy arrays, and is a plain function.
     """
     return _from_file(step, otherwise=None)
 
 
 def linkage_may_define(step: Callable[..., Any]) -> Any:
-    """As `linkage_must_define`. This one is for all linkages that have none in their files."""
+    """As `linkage_must_define`. This one is the default for linkages that define none."""
     return _from_file(step, otherwise=step)
 
 
 def by_property(name: str, table: Mapping[Any, Callable[..., Any]]) -> Any:
-    """A step that is another one for each value that a property of the linkage may have."""
+    """A step chosen by the value of a property of the linkage."""
     return choose("linkage", table, lambda tag: getattr(sys.modules[tag.__module__].LINKAGE, name))
 
 

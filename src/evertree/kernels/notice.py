@@ -1,4 +1,4 @@
-"""The line that says that kernels are being compiled, so that nobody wonders what takes so long."""
+"""The message that kernels are being compiled, so that users know what takes so long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from evertree.kernels.columns import MeanTree, PairTree
 
-#: About how many seconds it takes to compile what a linkage needs, by the kind of tree that it has.
+#: Approximate seconds to compile the kernels of a linkage, by the kind of its tree.
 _SECONDS = {MeanTree: 15, PairTree: 30}
 
 _logger = logging.getLogger("evertree")
@@ -17,7 +17,7 @@ _has_told = threading.Event()
 
 
 def tell_when_compiled(compiled: Any) -> None:
-    """Let a kernel say so before it is compiled: not when it comes from disk, and once in a process."""
+    """Let a kernel announce its compilation: once per process, and not if it is loaded from disk."""
     cache = compiled._cache
     load = cache.load_overload
 

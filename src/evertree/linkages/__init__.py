@@ -1,8 +1,8 @@
-"""The linkages (`eq.Linkage`), one file each: a file more in this folder is a linkage more.
+"""The linkages (`eq.Linkage`), one file each: to add a linkage, add a file to this folder.
 
-The file `ward.py` has `LINKAGE`, what Python knows of Ward's linkage, and functions, what kernels know of it. These
-stand for the steps of kernels that have the same name and are marked `linkage_must_define` or `linkage_may_define`
-there; see `evertree.kernels.dispatch`. CONTRIBUTING.md says what a new one needs.
+The file `ward.py`, for example, has `LINKAGE`, the properties of Ward's linkage for Python, and functions for kernels.
+These implement the kernel steps of the same name that are marked `linkage_must_define` or `linkage_may_define`; see
+`evertree.kernels.dispatch`. CONTRIBUTING.md says what a new linkage needs.
 
 Importing this package imports none of the files, and no compiler.
 """
@@ -18,9 +18,9 @@ from typing import Any, Literal, NamedTuple
 
 
 class Tag(NamedTuple):
-    """What kernels are given of a linkage. Its class, which is a subclass of this, says which linkage it is."""
+    """A linkage as kernels see it. Its class, a subclass of this one, identifies the linkage."""
 
-    #: Values that differ by less than this, as a share of the larger, are equal.
+    #: Values that differ by less than this, relative to the larger, are equal.
     tolerance: float
 
 
@@ -40,15 +40,15 @@ class Linkage:
     #: `def.Contraction`
     nni_reducible: bool
 
-    #: On which metrics it follows from the sizes, means and variances of two clusters (`tab.Complexity`), by a `factor`
-    #: and an `offset`: on Euclidean distances between coordinates, without which it has no meaning; on their squares;
-    #: or on none. It is computed from pairs of points on all metrics that are left.
+    #: The metric on which it follows from the sizes, means and variances of two clusters (`tab.Complexity`), by a
+    #: `factor` and an `offset`: Euclidean distances between coordinates, without which it is undefined; their squares;
+    #: or none. On all other metrics it is computed from pairs of points.
     statistics: Literal["euclidean", "squared"] | None
 
     #: Whether it is the radius of the union around one of its points, the center. Otherwise it has a recurrence.
     has_centers: bool = False
 
-    #: Whether `compare` uses bounds on dissimilarities, by the distances to some pivots.
+    #: Whether `compare` uses bounds on dissimilarities from the distances to pivots.
     bounds_help: bool = False
 
     #: Whether SciPy and fastcluster have it, by this name.
@@ -56,18 +56,18 @@ class Linkage:
 
     @property
     def from_pairs(self) -> bool:
-        """Whether it is computed from dissimilarities, where means do not give it, and has their units."""
+        """Whether it can be computed from dissimilarities, and has their units."""
         return self.statistics != "euclidean"
 
     @property
     def definition(self) -> Callable[..., Any]:
-        """Its value on a matrix of dissimilarities and weights, between two slices (`eq.Linkage`), if `from_pairs`."""
+        """Its value between two slices of a matrix of dissimilarities, with weights (`eq.Linkage`), if `from_pairs`."""
         found: Callable[..., Any] = sys.modules[self.tag.__module__].definition
         return found
 
 
 class _Files(Mapping[str, Linkage]):
-    """The files of this folder. One is imported when it is asked for."""
+    """The files of this folder, each imported on first use."""
 
     def __init__(self) -> None:
         self._names = tuple(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")

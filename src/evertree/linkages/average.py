@@ -24,7 +24,7 @@ from evertree.kernels.pairwise.values import collect_both, value_between
 from evertree.kernels.shared.topology import is_leaf
 from evertree.linkages import Linkage, Tag
 
-#: Pairs that may be compared in one go, without a pause.
+#: Pairs that may be compared without a pause.
 MOST_AT_ONCE = 1 << 18
 
 
@@ -44,7 +44,7 @@ LINKAGE = Linkage(
 
 
 def factor(linkage, size_a, size_b):
-    """`eq.AverageLinkSimple`: the distance between the means counts as it is."""
+    """`eq.AverageLinkSimple`: the squared distance between the means is not scaled."""
     return 1.0
 
 
@@ -86,7 +86,7 @@ def without_members(linkage):
     return 0.0
 
 
-# -- what makes it faster
+# -- shortcuts
 
 
 def derive(linkage, tree, v, side):
@@ -114,7 +114,7 @@ def mean_of_union(a, size_a, error_a, b, size_b, error_b):
 
 @inline
 def mean_of_rest(whole, size, error, part, part_size, part_error, rest_size):
-    """The mean over the rest of a whole, without a part, and its error."""
+    """The mean over a whole without one of its parts, and its error."""
     rest, rest_error = difference(size * whole, error, part_size * part, part_error)
     return rest / rest_size, rest_error
 
@@ -123,7 +123,7 @@ def mean_of_rest(whole, size, error, part, part_size, part_error, rest_size):
 def means_to(linkage, tree, u, w, z_uw, error_uw):
     """ζ between each child of `u` and node `w`, from ζ(u, w), and their errors: left, right.
 
-    The lighter child is compared, the other follows. Errors are infinite where that would take long.
+    The lighter child is compared, and the other value follows. Errors are infinite if that would take too long.
     """
     a, b = tree.left[u], tree.right[u]
     is_left = tree.size[a] <= tree.size[b]
@@ -140,7 +140,7 @@ def means_to(linkage, tree, u, w, z_uw, error_uw):
 
 @inline
 def set_both(tree, v, left, left_error, right, right_error):
-    """Note both cross values, where they are not too far off."""
+    """Store both cross values, if they are accurate enough."""
     forget_cross(tree, v)
     if left_error <= LARGEST_ERROR:
         set_cross(tree, v, LEFT, left, True, left_error)

@@ -39,7 +39,7 @@ def coefficients(linkage, size_a, size_b, size_c):
 
 @step
 def compare(linkage, tree, a, c, floor, start, value):
-    """One pair from `floor` on is enough."""
+    """One pair at `floor` or above is enough."""
     pairs = tree.pairs
     n_rows, n_others = collect_both(tree, a, c)
     rows, others = pairs.rows[:n_rows], pairs.others[:n_others]
@@ -58,7 +58,7 @@ def without_members(linkage):
     return 0.0
 
 
-# -- what makes it faster
+# -- shortcuts
 
 
 def derive(linkage, tree, v, side):
@@ -85,7 +85,7 @@ def inherit(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
 
 
 def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
-    """It rises to the linkage between `i` and y, or may fall if that was as large."""
+    """It rises to the linkage between `i` and y, or may fall if that was the maximum."""
     lower, upper = tree.pairs.lower[y], tree.pairs.upper[y]
     if comes:
         return max(value, lower), is_exact and (upper <= value or lower == upper), 0.0
@@ -93,12 +93,12 @@ def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
 
 
 def checks_all(linkage):
-    """The height of a parent rises where a point comes: what held by it holds."""
+    """The height of a parent rises on insertion: checks that held by it still hold."""
     return False
 
 
 def uses_bounds(linkage):
-    """Only the farthest points need be compared."""
+    """Only the farthest points need to be compared."""
     return True
 
 

@@ -1,6 +1,6 @@
 """Minimax linkage: the smallest radius around one of its points that covers the union (`eq.MinimaxLinkage`).
 
-It depends on the union of the two clusters alone, and has no recurrence.
+It depends only on the union of the two clusters, and has no recurrence.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def definition(d, weights, a, b):
 
 @step
 def compare(linkage, tree, a, c, floor, start, value):
-    """A point that covers the union is looked for, with less than `floor`."""
+    """Look for a point that covers the union within less than `floor`."""
     pairs = tree.pairs
     count = collect_rows(tree, a, pairs.rows)
     count += collect_rows(tree, c, pairs.rows[count:])
@@ -51,8 +51,8 @@ def compare(linkage, tree, a, c, floor, start, value):
     return value, value < floor, (row if row < count else -1)
 
 
-# Between a point, or the members of a cluster, and others, the largest dissimilarity stands for the linkage, which does
-# not follow from that of parts.
+# Between a point, or the members of a cluster, and others, the largest dissimilarity is used in place of the linkage,
+# which does not follow from that of parts.
 
 
 def with_member(linkage, so_far, value, share):
@@ -76,7 +76,7 @@ def point_cross(linkage, tree, u):
 
 
 def measured_value(linkage, tree, a, u, floor):
-    """No point covers both ends of the largest dissimilarity with less than half of it, where distances are true."""
+    """In a metric, no point covers both ends of the largest dissimilarity within less than half of it."""
     largest = tree.pairs.lower[u]
     if tree.pairs.state["triangle"][0] != NOTHING:
         part = 0.25 if tree.pairs.state["triangle"][0] == SQUARE_ROOT else 0.5
@@ -86,13 +86,13 @@ def measured_value(linkage, tree, a, u, floor):
 
 
 def point_value(linkage, tree, i, u, floor):
-    """No point covers `u` with less than its radius, and `i` covers it with no less than the farthest of it."""
+    """No point covers `u` within less than its radius, and `i` reaches no less far than the farthest point of `u`."""
     if not is_leaf(u) and min(tree.height[u], tree.pairs.lower[u]) >= floor:
         return floor
     return radius_with(tree, u, i)[0]
 
 
-# The height of a node is a radius, with a center.
+# The height of a node is a radius around a center.
 
 
 def height_after_move(linkage, tree, z_ab, z_ac, z_bc, g, a, b, c):
@@ -106,7 +106,7 @@ def floor_of_move(linkage, tree, v):
 
 
 def changed_height(linkage, tree, w, x, y, i, comes):
-    """With one point more, the center often stays."""
+    """With one more point, the center often stays the same."""
     if not comes or not is_leaf(i):
         return np.nan
     radius, tree.center[w] = radius_with(tree, w, i)
@@ -126,17 +126,18 @@ def hang_point(linkage, tree, i, k, p):
         find_radius(tree, p, np.inf)
 
 
-# -- what makes it faster
+# -- shortcuts
 
 
 def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
-    """A lower bound, where a point comes."""
+    """A lower bound, if a point is inserted."""
     if comes and is_leaf(i):
-        # No point of x ∪ y covers more with less, and i covers nothing with less than the largest of its row.
+        # No point of x ∪ y covers more within a smaller radius, and i covers nothing within less than its largest
+        # value.
         return min(value, max(tree.pairs.lower[x], tree.pairs.lower[y])), False, 0.0
     return 0.0, False, 0.0
 
 
 def checks_all(linkage):
-    """No check holds by the height of the parent."""
+    """No check relies on the height of the parent."""
     return False

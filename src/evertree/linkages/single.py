@@ -42,7 +42,7 @@ def coefficients(linkage, size_a, size_b, size_c):
 
 @step
 def compare(linkage, tree, a, c, floor, start, value):
-    """A pair from `floor` on is not looked for."""
+    """Pairs at `floor` or above are ignored."""
     pairs = tree.pairs
     n_rows, n_others = collect_both(tree, a, c)
     rows, others = pairs.rows[:n_rows], pairs.others[:n_others]
@@ -60,7 +60,7 @@ def without_members(linkage):
     return np.inf
 
 
-# -- what makes it faster
+# -- shortcuts
 
 
 def is_stable_if_monotone(linkage):
@@ -87,7 +87,7 @@ def floor_of_move(linkage, tree, v):
 
 @inline
 def raise_crosses(tree, v, least):
-    """Both cross values of `v` are at least so large."""
+    """Raise the lower bounds on both cross values of `v` to `least`."""
     tree.cross_left[v] = max(tree.cross_left[v], least)
     tree.cross_right[v] = max(tree.cross_right[v], least)
 
@@ -119,7 +119,7 @@ def inherit(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
 
 
 def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
-    """It falls to the linkage between `i` and y, or may rise if that was as small."""
+    """It falls to the linkage between `i` and y, or may rise if that was the minimum."""
     lower, upper = tree.pairs.lower[y], tree.pairs.upper[y]
     if comes:
         return min(value, lower), (is_exact and value <= lower) or (lower == upper and upper <= value), 0.0
@@ -127,12 +127,12 @@ def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
 
 
 def checks_all(linkage):
-    """What the height of a parent said, before it fell, is kept by `strengthen`."""
+    """What the height of a parent implied before it fell is kept by `strengthen`."""
     return False
 
 
 def uses_bounds(linkage):
-    """Only the nearest points need be compared."""
+    """Only the nearest points need to be compared."""
     return True
 
 

@@ -15,7 +15,7 @@ __all__ = ["Aim", "Incoming", "LiveTree", "MeanLiveTree", "PairLiveTree", "new_t
 
 
 def new_tree(scheme: Scheme, aim: Aim, n_columns: int | None, dtype: np.dtype[Any]) -> LiveTree:
-    """An empty tree for a scheme, over points with so many columns, None where they are no vectors."""
+    """An empty tree for a scheme, over points with `n_columns` columns; None if they are not vectors."""
     if scheme.has_statistics:
         return MeanLiveTree(scheme, aim, n_columns or 0, dtype)
     return PairLiveTree(scheme, aim, n_columns, dtype)

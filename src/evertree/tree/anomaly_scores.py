@@ -1,4 +1,4 @@
-"""How far points stand apart from the others: of a tree, or before they come into it."""
+"""Anomaly scores: how far points of a tree, or new points, stand apart from the others."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from evertree.kernels.columns import NULL
 from evertree.tree.base import Incoming, LiveTree
 from evertree.tree.statistics import MeanLiveTree, plain
 
-#: Where there are so many points for each that is to be scored, only the nodes above these are looked at.
+#: With at least this many points per scored point, only the ancestors of the scored points are visited.
 _POINTS_PER_PATH = 64
 
 
 class Scores(NamedTuple):
-    """What stands apart most on the way from each of some points to the root.
+    """What stands apart most on the path from each point to the root.
 
-    For a new point, `node` is the one that stands apart together with it, NULL if it does so alone. Where nothing
-    stands apart, because all nodes above are at height 0, the score is 0 and both nodes are NULL.
+    For a new point, `node` is the one that stands apart together with it, NULL if the point stands apart alone. If
+    nothing stands apart, because all nodes above are at height 0, the score is 0 and both nodes are NULL.
     """
 
     score: NDArray[np.float64]
@@ -33,7 +33,7 @@ class Scores(NamedTuple):
 
 
 def score_live(live: LiveTree, leaves: NDArray[np.int32], measure: str) -> Scores:
-    """Scores of the points at `leaves`. O(n), and for a few points the depth of each."""
+    """Scores of the points at `leaves`. O(n); for a few points, O(depth) each."""
     tree = live.tree
     is_few = leaves.size * _POINTS_PER_PATH < live.n_points
     nodes = _above(tree.parent, leaves) if is_few else live.nodes()
@@ -51,10 +51,10 @@ def score_live(live: LiveTree, leaves: NDArray[np.int32], measure: str) -> Score
 def score_new(
     live: LiveTree, leaves: NDArray[np.int32], incoming: Incoming, births: NDArray[np.int64], measure: str
 ) -> Scores:
-    """Scores of points that are not in the tree, whose live points are at `leaves`, each as if it came alone.
+    """Scores of points that are not in the tree, whose live points are at `leaves`, each as if it were inserted alone.
 
-    Where means are kept, the way down is the greedy one, O(m) for each node on it; elsewhere it is where the point
-    would be inserted, which takes a copy of the tree, and compares points.
+    With statistics, each point descends greedily, O(m) per node visited. Otherwise it is placed where it would be
+    inserted, which takes a copy of the tree and compares points.
     """
     count = len(incoming)
     score, value = np.empty(count), np.empty(count)
@@ -95,7 +95,7 @@ def _in_units(
     value: NDArray[np.float64],
 ) -> Scores:
     if measure == "jump":
-        score = live.scheme.zeta(score)  # kernels know heights but for a factor
+        score = live.scheme.zeta(score)  # kernels know heights up to a factor
     return Scores(score, weight, node, size, beside, _sizes(live, beside), live.scheme.height(value))
 
 

@@ -38,17 +38,17 @@ MOST_POINTS = int(np.iinfo(np.int32).max) // 2
 QUOTA_PER_POINT = 10_000
 SMALLEST_QUOTA = 100_000
 
-#: The place of new points is found by calls for so many of them, or where each is compared with all others of so many
-#: comparisons: Ctrl-C is heard in between.
+#: Places of new points are found in batches of up to this many points or, where each is compared with all others, this
+#: many comparisons; Ctrl-C is handled between batches.
 _MOST_GUESTS, MOST_COMPARISONS = 5_000, 300_000
 
-#: Nodes are put in the tree's order when points that came, and subtrees that were grafted, are this share of all.
+#: Nodes are renumbered in tree order once inserted points and grafted subtrees make up this share of all points.
 REORDER_SHARE = 0.5
 
-#: Points that are inserted between two looks at whether to stop.
+#: Points inserted between two checks of whether to stop.
 PART = 4_096
 
-#: The columns that say what shape a tree has, whatever its linkage.
+#: The columns that define the shape of a tree, for any linkage.
 SHAPE = ("parent", "left", "right", "birth", "size")
 
 
@@ -61,9 +61,9 @@ class Aim:
     goal : str
         ``"homogeneous"`` or ``"stable"``.
     search_width : int or None
-        Nodes that a descent keeps on each level; None for exhaustive searches.
+        Number of nodes that a descent keeps on each level; None for exhaustive searches.
     n_threads : int or None
-        How many threads work on it; None for the procedure for one, whose result is another.
+        Number of threads; None for the single-threaded procedure, whose result differs.
     """
 
     goal: str
@@ -78,18 +78,18 @@ class Aim:
 
 @dataclass(frozen=True)
 class Incoming:
-    """Points that have been checked and may come into a tree.
+    """Validated points, ready to be inserted into a tree.
 
     Attributes
     ----------
     points : array, list or None
-        As they were given: vectors or objects; None where only their dissimilarities are known.
+        As given: vectors or objects; None if only their dissimilarities are known.
     coordinates : array or None
         Of vectors, for the scheme of the tree.
     dissimilarities : array of shape (k, n_others) or None
-        Where they are stored: between the k points and the others, which whoever fills leaves has to name.
+        If they are stored: between the k points and the others, which the caller of `fill` names.
     n_evaluated : int
-        How often a user's function was called for them.
+        Number of calls of a user's function for them.
     """
 
     points: Any = None
@@ -99,14 +99,14 @@ class Incoming:
 
     @property
     def stored(self) -> NDArray[Any]:
-        """What a tree keeps of the points: its type is the tree's."""
+        """What a tree stores of the points, in the dtype of the tree."""
         kept = self.dissimilarities if self.coordinates is None else self.coordinates
         assert kept is not None
         return kept
 
     @property
     def n_columns(self) -> int | None:
-        """Of vectors; None for other points."""
+        """Number of columns of vectors; None for other points."""
         return self.points.shape[1] if isinstance(self.points, np.ndarray) else None
 
     def __len__(self) -> int:
@@ -114,51 +114,51 @@ class Incoming:
 
 
 class LiveTree(ABC):
-    """A tree over points, its worklist, what searches know, and the scheme and the aim that it is refined for.
+    """A tree over points, with its worklist, the state of searches, and the scheme and aim of its refinement.
 
-    Nodes are numbers, and nothing here knows of keys. What callers pass has been checked.
+    Nodes are numbers; keys are unknown here. Arguments have been validated by the caller.
     """
 
     scheme: Scheme
     aim: Aim
     tree: Any  # MeanTree or PairTree
     work: Worklist
-    search: Search  # with room for points only where the goal is, or has been, a stable tree
+    search: Search  # has room for points only if the goal is, or has been, a stable tree
 
     #: The type of the coordinates, or of the dissimilarities.
     dtype: np.dtype[Any]
 
-    #: How many columns the points have; None where they are no vectors, or there has never been one.
+    #: Number of columns of the points; None if they are not vectors, or if there has never been a point.
     n_columns: int | None
 
-    #: Whether it has never had a point, so that the first may decide on columns and type.
+    #: Whether it has never held a point, so that the first ones determine columns and dtype.
     is_blank: bool
 
-    #: Whether new points come with something for each live one, whose order then matters.
+    #: Whether new points come with one value per live point, so that the order of live points matters.
     needs_order = False
 
-    #: What kernels know of the linkage.
+    #: The linkage, as kernels see it.
     tag: Tag
 
-    #: Whether several threads refine it: it may be read and copied then, but not be edited.
+    #: Whether several threads are refining it: it may then be read and copied, but not edited.
     has_threads = False
 
-    #: As many points had been inserted when threads last searched it in pieces.
+    #: Number of points inserted when threads last searched it in pieces.
     cut_at = -1
 
-    #: Whether what threads need is known to be compiled.
+    #: Whether the kernels that threads need are known to be compiled.
     is_warm = False
 
-    #: The smallest weight that a point has, or had.
+    #: The smallest weight of any point so far.
     _lightest = np.inf
 
-    #: The points as they were given, by row, where they are not elsewhere in the tree; None where there are none.
+    #: The points as given, by row, if they are not stored elsewhere in the tree; otherwise None.
     kept: NDArray[Any] | None
 
     @property
     @abstractmethod
     def n_bytes(self) -> int:
-        """Memory of the columns, as far as they are in use."""
+        """Memory of the columns in use."""
 
     @property
     def n_evaluated(self) -> int:
@@ -167,7 +167,7 @@ class LiveTree(ABC):
 
     @abstractmethod
     def points(self, leaves: NDArray[np.int32]) -> Any:
-        """The points of `leaves` as they were given, bit for bit; their dissimilarities where these were given."""
+        """The points of `leaves` as given, bit for bit; their dissimilarities if those were given."""
 
     @abstractmethod
     def dissimilarities(self, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -177,7 +177,7 @@ class LiveTree(ABC):
     def nearest(
         self, new: NDArray[np.int32], leaves: NDArray[np.int32]
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """For each of `new` the position in `leaves` of the nearest one, and its dissimilarity. O(n m) for each."""
+        """For each of `new`, the position in `leaves` of the nearest one, and its dissimilarity. O(n m) each."""
 
     @abstractmethod
     def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -189,7 +189,7 @@ class LiveTree(ABC):
 
     @abstractmethod
     def prototypes(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """For each of `nodes` the leaf below it that stands for it best."""
+        """For each of `nodes`, the leaf below it that represents it best."""
 
     @abstractmethod
     def check_range(self, incoming: Incoming, weights: NDArray[np.float64]) -> None:
@@ -208,13 +208,13 @@ class LiveTree(ABC):
 
     @abstractmethod
     def insert(self, leaves: NDArray[np.int32]) -> None:
-        """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
+        """Insert filled leaves one by one, by `tab.Insert` or by search, and make the moves that follow."""
 
     @abstractmethod
     def insert_some(self, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:
-        """Insert the first of some filled leaves, as `insert` does; return how many.
+        """Insert the first of the filled leaves, as `insert` does; return how many.
 
-        If it shall stop, some may be missing, and the tree is of no use.
+        If it is stopped, some may be missing, and the tree must be discarded.
         """
 
     @abstractmethod
@@ -231,7 +231,7 @@ class LiveTree(ABC):
 
     @abstractmethod
     def for_scanning(self) -> MeanTree | PairTree:
-        """The tree for kernels that check all of it, and take nothing but its heights as known."""
+        """The tree for kernels that check all of it and rely on nothing but its heights."""
 
     @abstractmethod
     def copy(self) -> LiveTree:
@@ -239,15 +239,15 @@ class LiveTree(ABC):
 
     @abstractmethod
     def _lay_out(self, rows: int) -> None:
-        """Take new columns with room for so many points, and copy what is in use into them."""
+        """Allocate columns with room for this many points, and copy what is in use into them."""
 
     @abstractmethod
     def _compute_all(self, nodes: NDArray[np.int32]) -> None:
-        """Compute what is kept of inner nodes from the leaves; `nodes` are all, children first."""
+        """Compute the columns of inner nodes from the leaves; `nodes` are all nodes, children first."""
 
     @property
     def n_points(self) -> int:
-        """How many points hang in the tree."""
+        """Number of points in the tree."""
         return int(self.tree.state["n_points"][0])
 
     @property
@@ -257,63 +257,63 @@ class LiveTree(ABC):
 
     @property
     def capacity(self) -> int:
-        """How many points there is room for."""
+        """Number of points there is room for."""
         return self.tree.parent.size // 2
 
     @property
     def _average(self) -> Tag:
-        """What kernels know of average linkage, for this tree."""
+        """Average linkage for this tree, as kernels see it."""
         return LINKAGES["average"].tag(self.tag.tolerance)
 
     @property
     def _bytes_of_search(self) -> int:
-        """Memory that searches take for each point."""
+        """Memory per point that searches take."""
         search = self.search
         of_nodes = search.seen[:2].nbytes + search.stack[:2].nbytes
         return search.near[:1].nbytes + search.near_value[:1].nbytes + search.fresh[:1].nbytes + of_nodes
 
     @property
     def n_pending(self) -> int:
-        """How many checks may have changed: with none, no move is wanted."""
+        """Number of checks that may have changed; if 0, no move is needed."""
         return int(self.work.state["pending"][0])
 
     @property
     def n_checks(self) -> int:
-        """How many checks have been made so far."""
+        """Number of checks made so far."""
         return int(self.work.state["checks"][0])
 
     @property
     def n_moves(self) -> int:
-        """How many moves have been made so far."""
+        """Number of moves made so far."""
         return int(self.work.state["moves"][0])
 
     @property
     def n_grafts(self) -> int:
-        """How many grafts have been made so far."""
+        """Number of grafts made so far."""
         return int(self.work.state["grafts"][0])
 
     @property
     def n_searches(self) -> int:
-        """How many searches for blocking pairs have been made so far."""
+        """Number of searches for blocking pairs made so far."""
         return int(self.work.state["searches"][0])
 
     @property
     def n_due(self) -> int:
-        """How many nodes may be in a blocking pair that has not been looked for."""
+        """Number of nodes that may be in a blocking pair not yet searched for."""
         return int(self.work.state["due"][0])
 
     @property
     def n_guarded(self) -> int:
-        """How often the guard against endless moves has had to act since all nodes were last noted for a check."""
+        """How often the guard against endless moves has acted since all nodes were last queued for a check."""
         return int(self.work.state["guarded"][0])
 
     @property
     def n_used(self) -> int:
-        """Rows of the columns that are, or were, in use."""
+        """Number of rows of the columns that are, or were, in use."""
         return 2 * max(int(self.tree.state["leaf_top"][0]), int(self.tree.state["inner_top"][0]))
 
     def nodes(self, root: int | None = None) -> NDArray[np.int32]:
-        """All nodes, or those below `root` and itself, children first. O(their number)."""
+        """All nodes, or `root` and all below it, children first. Linear in their number."""
         top = self.root if root is None else root
         nodes = np.empty(max(2 * self.n_points - 1, 0), np.int32)
         if top == NULL:
@@ -326,12 +326,12 @@ class LiveTree(ABC):
         return nodes[nodes % 2 == 0]
 
     def is_in_use(self, u: int) -> bool:
-        """Whether `u` is a node of the tree, or a leaf that is about to be."""
+        """Whether `u` is a node of the tree, or a leaf about to become one."""
         top = "leaf_top" if u % 2 == 0 else "inner_top"
         return bool(0 <= u >> 1 < self.tree.state[top][0] and self.tree.parent[u] >= NULL)
 
     def reserve(self, n_more: int) -> None:
-        """Make room for `n_more` points. O(1) amortised. If memory does not suffice, nothing has changed."""
+        """Make room for `n_more` points. O(1) amortised. If there is not enough memory, nothing changes."""
         needed = int(self.tree.state["n_points"][0]) + n_more
         if 2 * needed <= self.tree.parent.size:
             return
@@ -340,19 +340,19 @@ class LiveTree(ABC):
         self._lay_out(min(max(needed, self.capacity + self.capacity // 2), MOST_POINTS))
 
     def warm_up(self) -> None:
-        """Compile, or load from disk, what refinement needs, so that a deadline set later can be kept."""
+        """Compile, or load from disk, the kernels of refinement, so that later deadlines are met."""
         self.homogenise(0, 0)
         if self.aim.is_stable:
             self.stabilise(0, 0)
 
     def warm_up_threads(self) -> None:  # noqa: B027  only some trees need more than `warm_up`
-        """Compile, or load from disk, what threads need to refine this tree."""
+        """Compile, or load from disk, the kernels that threads need to refine this tree."""
 
     def recount(self) -> None:  # noqa: B027  only some trees have treelets
-        """Count the checks that are pending, and the nodes that are due, after treelets were put back."""
+        """Count pending checks and due nodes after treelets were put back."""
 
     def move_towards(self, goal: str) -> None:
-        """Make the moves of a goal from now on. The paper's are more, for Ward: then all nodes are checked again."""
+        """Make the moves of a goal from now on. The paper has more for Ward: then all nodes are checked again."""
         wanted = STABLE if goal == "stable" else HOMOGENEOUS
         if wanted != self.work.state["goal"][0]:
             self.work.state["goal"][0] = wanted
@@ -360,7 +360,7 @@ class LiveTree(ABC):
                 kernels.shared.worklist.push_bottom_up(self.work, self.nodes())
 
     def scratch(self) -> tuple[Any, Search]:
-        """The tree and what searches know, for a thread: these are shared, but it has its own room to work in."""
+        """The tree and the state of searches for one thread: shared, but with a workspace of its own."""
         search = self.search
         return self.tree, search._replace(
             seen=np.zeros_like(search.seen),
@@ -371,25 +371,25 @@ class LiveTree(ABC):
         )
 
     def note_all_due(self) -> None:
-        """Note every node for a search."""
+        """Mark every node as due for a search."""
         nodes = self.nodes()
         self.work.due[nodes] = 1
         self.work.state["due"][0] = nodes.size
 
     def prepare_search(self) -> None:
-        """Make room for searches, where there is none yet."""
+        """Allocate what searches need, if not done yet."""
         if self.search.fresh.size < self.capacity:
             self.search = self._new_search(self.tree)
         self.search.lightest[0] = self._lightest
 
     def _note_points(self, leaves: NDArray[np.int32], weights: NDArray[np.float64]) -> None:
-        """Leaves are other points now: remember the smallest weight, forget their neighbours."""
+        """Leaves hold other points now: update the smallest weight, forget their neighbours."""
         self._note_weights(weights)
         self.work.state["inserted"][0] += leaves.size
         self._forget_neighbours(leaves, TO_FIND)
 
     def _forget_neighbours(self, leaves: NDArray[np.int32], steps: int) -> None:
-        """Empty the lists of leaves, which are then so many steps from being good, where there are lists."""
+        """Empty the neighbour lists of leaves, if any; they are then this many steps from being good."""
         if self.search.fresh.size:
             kernels.shared.neighbours.forget_leaves(self.search, leaves, steps)
 
@@ -397,21 +397,21 @@ class LiveTree(ABC):
         self._lightest = min(self._lightest, float(np.minimum.reduce(weights, initial=np.inf)))
 
     def begin_edit(self) -> None:
-        """The points change: from now on the tree is what its goal promises, and the guard starts counting."""
+        """Begin a change of points: from now on the tree follows its goal, and the guard starts counting."""
         state = self.work.state
         if state["goal"][0] != (STABLE if self.aim.is_stable else HOMOGENEOUS):
             self.move_towards(self.aim.goal)
         state["grafts_before"] = state["grafts"]
 
-    def reorder(self, share: float = REORDER_SHARE) -> NDArray[np.int32] | None:  # noqa: ARG002  nothing is due here
-        """Number the nodes anew where that pays; return the new number of each, None if all stay as they are.
+    def reorder(self, share: float = REORDER_SHARE) -> NDArray[np.int32] | None:  # noqa: ARG002  nothing to do here
+        """Renumber the nodes where that pays; return the new number of each, or None if nothing changed.
 
-        Where comparing points is what takes time, the order of nodes in memory does not matter.
+        Where comparisons of points dominate, the order of nodes in memory does not matter.
         """
         return None
 
     def blocked(self, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Whether each of `nodes` is in a blocking pair, by exhaustive search. O(n m) for each, O(n² m) for pairs."""
+        """Whether each of `nodes` is in a blocking pair, by exhaustive search. O(n m) each, O(n² m) for pairs."""
         size = self.tree.parent.size
         search = new_search(1, 1, self.dtype)._replace(stack=np.empty(size, np.int32), seen=np.zeros(size, np.int32))
         search.state["reach"][0] = EVERYWHERE
@@ -421,9 +421,9 @@ class LiveTree(ABC):
         return found
 
     def _new_search(self, tree: MeanTree | PairTree) -> Search:
-        """Room for searches among the points of a tree, with the lists that there are."""
+        """The state of searches in a tree, with the existing neighbour lists."""
         width, rows = self.aim.search_width, tree.parent.size // 2
-        # No level has more nodes than there are.
+        # No level has more nodes than the tree.
         search = new_search(rows, 4 if width is None else min(width, 2 * rows), self.dtype)
         if hasattr(self, "search") and self.search.fresh.size:
             old = self.search
@@ -432,7 +432,7 @@ class LiveTree(ABC):
                 getattr(search, name)[:both] = getattr(old, name)[:both]
             search.state[:] = old.state
             search.state["stamp"][0] = 0
-            search.state["notes"][0] = BOTH_LISTS  # in old files this entry had another meaning
+            search.state["notes"][0] = BOTH_LISTS  # this entry had another meaning in old files
         elif tree.state["n_points"][0]:
             kernels.shared.neighbours.forget_all(tree, search, TO_FIND)
         search.state["reach"][0] = EVERYWHERE if width is None else BY_DESCENT
@@ -445,9 +445,9 @@ class LiveTree(ABC):
         births: NDArray[np.int64],
         others: NDArray[np.int32],
     ) -> NDArray[np.int32]:
-        """New leaves for points, for which there is room. They hang nowhere yet.
+        """Allocate leaves for points, for which there is room. They are not attached yet.
 
-        Stored dissimilarities are to `others`, and then to the points themselves.
+        Stored dissimilarities are to `others`, followed by the points themselves.
         """
         leaves = np.empty(len(incoming), np.int32)
         kernels.shared.topology.allocate_leaves(self.tree, leaves)
@@ -461,16 +461,16 @@ class LiveTree(ABC):
     def with_guests(
         self, incoming: Incoming, births: NDArray[np.int64], leaves: NDArray[np.int32]
     ) -> tuple[LiveTree, NDArray[np.int32]]:
-        """A copy, whose points are at `leaves`, in which new points of weight 1 have leaves that hang nowhere."""
+        """A copy, whose points are at `leaves`, in which new points of weight 1 have detached leaves."""
         twin = self.copy()
         twin.reserve(len(incoming))
         return twin, twin.add_leaves(incoming, np.ones(len(incoming)), births, leaves)
 
     def never_pause(self) -> None:  # noqa: B027  only some trees ever pause
-        """Let what is done next go on to its end, where it could pause."""
+        """Run what comes next to completion, without pauses."""
 
     def find_places(self, leaves: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """For each of some leaves that hang nowhere, beside which node it would be hung, and ζ between the two."""
+        """For each of the detached leaves, the node beside which it would be attached, and ζ between the two."""
         self.never_pause()
         if self.aim.is_stable:
             self.prepare_search()
@@ -487,11 +487,11 @@ class LiveTree(ABC):
         return place, value
 
     def release(self, nodes: NDArray[np.int32]) -> None:
-        """Give leaves, or inner nodes, that hang nowhere back, for other points."""
+        """Free detached leaves or inner nodes, for use by other points."""
         kernels.shared.topology.release_nodes(self.tree, nodes)
 
     def rebuild(self) -> None:
-        """Compute all that is kept of inner nodes from the leaves, and note every node for a check."""
+        """Recompute all inner nodes from the leaves, and queue every node for a check."""
         nodes = self.nodes()
         if nodes.size == 0:
             return
@@ -503,7 +503,7 @@ class LiveTree(ABC):
         self.warm_up()
 
     def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> None:
-        """Take over the shape of another tree, whose `leaves` the points are; this one is new."""
+        """Copy the shape of another tree, whose `leaves` are the points, into this new one."""
         self._lay_out(other.capacity)
         used = other.n_used
         for name in SHAPE:
@@ -518,7 +518,7 @@ class LiveTree(ABC):
         self.rebuild()
 
     def _begin(self, tree: MeanTree | PairTree, work: Worklist) -> None:
-        """Take new columns, and copy of the old ones, where there are any, what every tree has."""
+        """Set new columns, and copy from the old ones, if any, what every tree has."""
         if hasattr(self, "tree"):
             used = self.n_used
             self._note_weights(self.tree.size[:used:2][self.tree.parent[:used:2] >= NULL])
@@ -534,4 +534,4 @@ class LiveTree(ABC):
         work.state["quota"][0] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
         has_search = hasattr(self, "search") and self.search.fresh.size > 0
         search = self._new_search(tree) if self.aim.is_stable or has_search else new_search(0, 1, self.dtype)
-        self.tree, self.work, self.search = tree, work, search  # when there is memory for all of them
+        self.tree, self.work, self.search = tree, work, search  # only once all are allocated

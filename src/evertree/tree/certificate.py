@@ -1,4 +1,4 @@
-"""Whether a tree is a batch tree: its merges are replayed, and each must have been a minimum when it was made."""
+"""Certificate of a batch tree: merges are replayed, and each must have been a minimum when it was made."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _flaw_of_pairs(live: LiveTree, leaves: NDArray[np.int32], merges: Merges) ->
     from scipy.spatial.distance import squareform
 
     tree, n = live.tree, leaves.size
-    node_in = dict(enumerate(leaves.tolist()))  # a cluster stands in the slot of its first point
+    node_in = dict(enumerate(leaves.tolist()))  # a cluster is in the slot of its first point
     slot = {leaf: i for i, leaf in node_in.items()}
     pairs = np.empty((n - 1, 2), np.int64)
     for t, u in enumerate(merges.inner.tolist()):

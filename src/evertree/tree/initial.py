@@ -1,4 +1,4 @@
-"""Trees to start from: a random one, and one that somebody else has made. Both number leaf i as ``2 * i``."""
+"""Initial trees: a random one, or one from a linkage matrix. Both number leaf i as ``2 * i``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evertree.tree.base import LiveTree
 
 
 def shape_at_random(live: LiveTree, leaves: NDArray[np.int32], seed: int) -> None:
-    """Hang the first leaves of a new tree into a hierarchy drawn uniformly from all (2n − 3)!! (`eq.numBinTree`)."""
+    """Arrange the first leaves of a new tree in a hierarchy drawn uniformly from all (2n − 3)!! (`eq.numBinTree`)."""
     if leaves.size:
         n_nodes_before = 2 * np.arange(1, leaves.size) - 1
         picks = np.random.default_rng(seed).integers(0, n_nodes_before)
@@ -20,7 +20,7 @@ def shape_at_random(live: LiveTree, leaves: NDArray[np.int32], seed: int) -> Non
 
 
 def shape_from_linkage(live: LiveTree, leaves: NDArray[np.int32], Z: NDArray[np.float64]) -> None:
-    """Hang the first leaves of a new tree as the rows of a checked SciPy matrix say."""
+    """Arrange the first leaves of a new tree as a validated SciPy linkage matrix says."""
     n = leaves.size
     if n == 0:
         return
@@ -38,7 +38,7 @@ def shape_from_linkage(live: LiveTree, leaves: NDArray[np.int32], Z: NDArray[np.
 
 
 def checked_linkage_matrix(Z: object, n_points: int) -> NDArray[np.float64]:
-    """`Z` as an array, if it is a tree over `n_points` points; its heights may be anything."""
+    """Validate `Z` as a tree over `n_points` points, with any heights, and return it as an array."""
     try:
         matrix = np.asarray(Z, dtype=np.float64)
     except (TypeError, ValueError) as error:

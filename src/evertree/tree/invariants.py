@@ -1,4 +1,4 @@
-"""What is true of a tree at every moment, and a check that it is."""
+"""The invariants of a tree, and checks of them."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ VANISHING = 1e-300
 #: Nodes that are compared with their children at once.
 _AT_ONCE = 1 << 14
 
-#: Members with which the radius of a node is compared where it is not compared with all.
+#: Number of members with which the radius of a node is compared, if not with all.
 _SAMPLE = 16
 
-#: Nodes are compared with their members if these are few, or so many times those of the last one below that was.
+#: Nodes are compared with their members if these are few, or this many times those of the last such node below.
 _FEW_MEMBERS, _MANY_MORE = 256, 1.1
 
-#: How far a mean of dissimilarities may drift over many edits, as a share of it.
+#: How far a mean of dissimilarities may drift over many edits, relative to it.
 DRIFT = 1e-10
 
 
 def check_all_but_statistics(live: LiveTree, leaves: NDArray[np.int32]) -> None:
-    """All that can be checked without the members of each node. `leaves` are those of the keys.
+    """Check all that can be checked without the members of each node. `leaves` are those of the keys.
 
-    O(n m + n log n), and O(n²) for dissimilarities that are stored.
+    O(n m + n log n), and O(n²) for stored dissimilarities.
     """
     check_shape(live)
     check_worklist(live)
@@ -44,7 +44,7 @@ def check_all_but_statistics(live: LiveTree, leaves: NDArray[np.int32]) -> None:
 
 
 def check_shape(live: LiveTree) -> None:
-    """Parents and children agree, there is one root, all nodes hang below it or are on a list of free ones. O(n)."""
+    """Parents and children agree, there is one root, all nodes are below it or on a list of free nodes. O(n)."""
     tree = live.tree
     n = live.n_points
     leaf_top, inner_top = int(tree.state["leaf_top"][0]), int(tree.state["inner_top"][0])
@@ -93,7 +93,7 @@ def check_worklist(live: LiveTree) -> None:
 
 
 def check_search(live: LiveTree) -> None:
-    """The numbers of nodes and lists that wait for searches are right, and lists hold leaves. O(n)."""
+    """The numbers of due nodes and unfinished lists are right, and lists hold leaves. O(n)."""
     work, search = live.work, live.search
     due, waiting = np.flatnonzero(work.due), 2 * np.flatnonzero(search.fresh)
     _require(due.size == int(work.state["due"][0]), "not as many nodes are due as counted")
@@ -111,10 +111,10 @@ def check_search(live: LiveTree) -> None:
 
 
 def check_statistics(live: LiveTree) -> None:
-    """What is kept of each node, computed from its members by definition. O(n m log n), O(n² depth) for pairs.
+    """The columns of each node agree with its members, by definition. O(n m log n), O(n² depth) for pairs.
 
-    On long paths, where most nodes have nearly the members of the next one, most are compared with their children only,
-    and their radius with some members.
+    On long paths, where consecutive nodes have almost the same members, most are compared only with their children, and
+    their radius with some members.
     """
     tree = live.tree
     order = live.nodes()
@@ -143,7 +143,7 @@ def check_statistics(live: LiveTree) -> None:
 
 
 def _stretches(tree: MeanTree | PairTree, order: NDArray[np.int32], leaves: NDArray[np.int32]) -> dict[int, slice]:
-    """The members of each node, as a stretch of the leaves in the order of the tree. O(n)."""
+    """The members of each node, as a range of the leaves in tree order. O(n)."""
     members = {int(leaf): slice(i, i + 1) for i, leaf in enumerate(leaves)}
     for u in order[order % 2 == 1].tolist():
         a, b = members[int(tree.left[u])], members[int(tree.right[u])]
@@ -152,7 +152,7 @@ def _stretches(tree: MeanTree | PairTree, order: NDArray[np.int32], leaves: NDAr
 
 
 def _some_on_each_path(tree: MeanTree | PairTree, members: Mapping[int, slice]) -> dict[int, slice]:
-    """Nodes with their members, O(n log n) in all: all with few, and above them those with many more than the last."""
+    """Nodes with their members, O(n log n) in total: the small ones, and above them those with many more."""
     some: dict[int, slice] = {}
     last: dict[int, int] = {}
     for u, stretch in members.items():
@@ -179,7 +179,7 @@ def _check_means(
 
 
 def _check_radii(live: MeanLiveTree, x: NDArray[np.float64], members: Mapping[int, slice]) -> None:
-    """Some members of each node, the first and the last among them, are within its radius. O(m) for a node."""
+    """Some members of each node, the first and the last among them, are within its radius. O(m) per node."""
     nodes = np.fromiter(members, np.int32, len(members))
     first = np.array([stretch.start for stretch in members.values()], np.int64)
     last = np.array([stretch.stop - 1 for stretch in members.values()], np.int64)
@@ -237,7 +237,7 @@ def _check_pairs(live: PairLiveTree, leaves: NDArray[np.int32], members: Mapping
 
 
 def _compare_height(live: MeanLiveTree, u: int, x: NDArray[np.float64], tolerance: float) -> None:
-    """The height of node `u` beside the linkage of its children, and its radius beside its members `x`."""
+    """Compare the height of node `u` with the linkage of its children, and its radius with its members `x`."""
     tree = live.tree
     a, b = int(tree.left[u]), int(tree.right[u])
     sq_dist = float(((tree.mean[a].astype(np.float64) - tree.mean[b]) ** 2).sum())
@@ -251,13 +251,13 @@ def _compare_height(live: MeanLiveTree, u: int, x: NDArray[np.float64], toleranc
 
 
 def _height_of_union(live: MeanLiveTree, a: Any, b: Any, sq_dist: Any) -> Any:
-    """ζ between nodes, or between each of some and another, from the squared distance between their means."""
+    """ζ between nodes, or between several nodes and another, from the squared distance between their means."""
     size, variance = live.tree.size, live.tree.variance
     return kernels.shared.linkage_values.value_of_means(live.tag, size[a], variance[a], size[b], variance[b], sq_dist)
 
 
 def check_points(live: LiveTree) -> None:
-    """Coordinates, dissimilarities and heights are finite and the weights positive. O(n m), or O(n²) where stored."""
+    """Coordinates, dissimilarities and heights are finite and the weights positive. O(n m), or O(n²) if stored."""
     nodes = live.nodes()
     _require(bool(np.all(live.tree.size[nodes] > 0)), "a weight is not positive")
     if isinstance(live, MeanLiveTree):
@@ -276,8 +276,8 @@ def check_points(live: LiveTree) -> None:
 
 
 def check_unions(live: LiveTree) -> None:
-    """What is kept of a node follows from its children, as far as that can be told without their members. O(n m)."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+    """The columns of each node follow from its children, where this can be checked without the members. O(n m)."""
+    with np.errstate(over="ignore", invalid="ignore"):  # overflow is rejected below
         _check_unions(live, live.nodes())
 
 
@@ -308,9 +308,9 @@ def _check_unions(live: LiveTree, nodes: NDArray[np.int32]) -> None:
 
 
 def _check_means_of_unions(live: MeanLiveTree, inner: NDArray[np.int32], length: float) -> None:
-    """Means and variances of some nodes beside those of their children; no point is farther than `length` from 0.
+    """Compare means and variances of nodes with those of their children; no point is farther than `length` from 0.
 
-    Moves leave a union as it is when its parts change. So rounding is that of sums over its members.
+    Moves do not recompute a union when its parts change, so rounding is that of sums over its members.
     """
     tree, a, b = live.tree, live.tree.left[inner], live.tree.right[inner]
     mean_a, mean_b = tree.mean[a].astype(np.float64), tree.mean[b].astype(np.float64)
@@ -330,22 +330,22 @@ def _check_means_of_unions(live: MeanLiveTree, inner: NDArray[np.int32], length:
 
 
 def _tolerance(live: LiveTree) -> float:
-    """How far a mean of all points may be off, as a share of their length."""
+    """How far a mean of all points may be off, relative to their length."""
     return 100 * float(np.finfo(live.dtype).eps) * float(np.sqrt(max(live.n_points, 1)))
 
 
 def check_keys(live: LiveTree, leaves: NDArray[np.int32]) -> None:
-    """The keys stand for all leaves, in the order of their births. O(n log n)."""
+    """The keys map to all leaves, in order of birth. O(n log n)."""
     _require(bool(np.array_equal(np.sort(leaves), np.sort(live.leaves()))), "keys and leaves differ")
     _require(bool(np.all(np.diff(live.tree.birth[leaves]) > 0)), "the keys are not in order of birth")
 
 
 def _compare(live: MeanLiveTree, u: int, x: NDArray[np.float64], w: NDArray[np.float64], tolerance: float) -> None:
-    """The statistics of node `u` beside those of its members `x` with weights `w`."""
+    """Compare the statistics of node `u` with those of its members `x` with weights `w`."""
     tree = live.tree
     share = w / w.sum()
     mean = share @ x
-    # Far from the origin, rounding of the coordinates themselves decides how exact a mean and a variance can be.
+    # Far from the origin, rounding of the coordinates themselves limits the accuracy of means and variances.
     length = float(np.sqrt((x * x).sum(axis=1).max()))
     spread = share @ ((x - mean) ** 2).sum(axis=1)
     off_mean = float(np.sqrt(((tree.mean[u] - mean) ** 2).sum()))

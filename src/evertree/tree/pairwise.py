@@ -32,13 +32,13 @@ from evertree.tree.parallel.pairs import MOST_AHEAD, Sharing
 from evertree.tree.parallel.threads import Threads
 from evertree.tree.scheme import OBJECTS, VECTORS, Scheme
 
-#: From this many points on there are pivots, and they are chosen anew whenever the number of points has doubled.
+#: Pivots are used from this many points on, and chosen again whenever the number of points has doubled.
 FEWEST_FOR_PIVOTS = 32
 
-#: Points that come into a smaller tree are not worth the time that it takes to wake threads.
+#: In smaller trees, insertion does not pay for waking threads.
 FEWEST_TO_SHARE = 500
 
-#: Pairs that may be looked at for each check of a budget.
+#: Pairs that may be considered per check of a budget.
 PAIRS_PER_CHECK = 64
 
 #: The columns that only a tree of pairs has.
@@ -48,9 +48,9 @@ KNOWN = ("height", "cross_left", "cross_right", "exact", "error", "error_left", 
 class PairLiveTree(LiveTree):
     """A tree whose nodes have heights, over vectors or over stored dissimilarities.
 
-    Vectors with a named metric are kept as they are, and dissimilarities evaluated where they are needed: memory is
-    linear. Given dissimilarities, and those of a function, which are evaluated once, are stored as a triangle: the one
-    between rows i > j at ``i (i - 1) / 2 + j``, so that it grows at its end.
+    Vectors with a named metric are kept as they are, and dissimilarities are evaluated on demand: memory is linear.
+    Precomputed dissimilarities, and those of a function, which are evaluated once, are stored as a triangle: the one
+    between rows i > j at ``i (i - 1) / 2 + j``, so that it grows at the end.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class PairLiveTree(LiveTree):
     aim
         What it is refined to.
     n_columns
-        Of the points; None where they are no vectors.
+        Number of columns of the points; None if they are not vectors.
     dtype
         Of the vectors, or of the dissimilarities.
     """
@@ -68,11 +68,11 @@ class PairLiveTree(LiveTree):
 
     def __init__(self, scheme: Scheme, aim: Aim, n_columns: int | None, dtype: np.dtype[Any]) -> None:
         self.scheme, self.aim = scheme, aim
-        #: The points as they were given, by row, where they are not in ``pairs.x``; None where there are none.
+        #: The points as given, by row, if they are not in ``pairs.x``; otherwise None.
         self.kept: NDArray[Any] | None = None
         self.n_columns, self.dtype, self.is_blank = n_columns, dtype, True
         self.tag = scheme.tag(dtype)
-        #: Whether dissimilarities are looked up, not computed: then new points come with those to the live ones.
+        #: Whether dissimilarities are looked up, not computed: new points then come with those to the live points.
         self.stores_dissimilarities = self.needs_order = scheme.holds != VECTORS
         self._pivots_chosen_at = 0
         self._n_called = 0
@@ -92,7 +92,7 @@ class PairLiveTree(LiveTree):
         x: NDArray[Any],
         kept: NDArray[Any] | None,
     ) -> PairLiveTree:
-        """A tree with copies of the given columns, as far as they are in use."""
+        """A tree with copies of the used part of the given columns."""
         live = cls(scheme, aim, n_columns, x.dtype)
         live.tree = PairTree(**columns, pairs=live.tree.pairs._replace(x=x))
         live.work, live.search, live.kept = work, search, kept
@@ -102,12 +102,12 @@ class PairLiveTree(LiveTree):
 
     @property
     def n_evaluated(self) -> int:
-        """How many dissimilarities have been evaluated so far: by us or by calls of a user's function."""
+        """Number of dissimilarities evaluated so far, by kernels or by calls of a user's function."""
         return self._n_called if self.stores_dissimilarities else int(self.tree.pairs.state["evaluated"][0])
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the columns, as far as they are in use."""
+        """Memory of the columns in use."""
         pairs = self.tree.pairs
         node = PAIR_NODE.itemsize + self.work.stack.itemsize
         node += pairs.lower.itemsize + pairs.upper.itemsize + pairs.stale.itemsize
@@ -117,7 +117,7 @@ class PairLiveTree(LiveTree):
         return self.n_used * node + rows * (row + self._bytes_of_search) + self.x_in_use.nbytes
 
     def points(self, leaves: NDArray[np.int32]) -> Any:
-        """The points of `leaves` as they were given: vectors, a list of objects, or their dissimilarities."""
+        """The points of `leaves` as given: vectors, a list of objects, or their dissimilarities."""
         rows = leaves >> 1
         if self.kept is not None:
             return self.kept[rows] if self.n_columns is not None else self.kept[rows].tolist()
@@ -137,7 +137,7 @@ class PairLiveTree(LiveTree):
     def nearest(
         self, new: NDArray[np.int32], leaves: NDArray[np.int32]
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """For each of `new` the position in `leaves` of the nearest one, and its dissimilarity. O(n m) for each."""
+        """For each of `new`, the position in `leaves` of the nearest one, and its dissimilarity. O(n m) each."""
         pairs, found = self.tree.pairs, np.empty(leaves.size)
         rows = np.ascontiguousarray(leaves >> 1)
         position, distance = np.empty(new.size, np.intp), np.empty(new.size)
@@ -156,7 +156,7 @@ class PairLiveTree(LiveTree):
         return float(kernels.shared.heights.sum_value(self._own_tree(), self._average, self.nodes()))
 
     def prototypes(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """For each of `nodes` the center, for minimax linkage, or the medoid, which takes O(n²) for n points below."""
+        """For each of `nodes`, the center for minimax linkage, otherwise the medoid, in O(n²) for n points below."""
         tree = self._own_tree()
         if self.scheme.linkage.has_centers:
             found = np.empty(nodes.size, np.int32)
@@ -169,11 +169,11 @@ class PairLiveTree(LiveTree):
         return medoid[nodes]
 
     def check_range(self, incoming: Incoming, weights: NDArray[np.float64]) -> None:
-        """Weights are shares where they are multiplied with dissimilarities: nothing overflows."""
+        """Do nothing: weights are shares where they are multiplied by dissimilarities, so nothing overflows."""
 
     def reserve(self, n_more: int) -> None:
-        """Make room for `n_more` points. O(1) amortised. If memory does not suffice, nothing has changed."""
-        if self.is_blank:  # to create a tree must not start Numba
+        """Make room for `n_more` points. O(1) amortised. If there is not enough memory, nothing changes."""
+        if self.is_blank:  # creating a tree must not load Numba
             self._lay_out(max(n_more, 1))
         super().reserve(n_more)
 
@@ -196,7 +196,7 @@ class PairLiveTree(LiveTree):
                 for row, point in zip(rows.tolist(), incoming.points, strict=True):
                     self.kept[row] = point
             else:
-                if self.n_points == 0 and leaves.size == len(incoming):  # the first ones decide on the type
+                if self.n_points == 0 and leaves.size == len(incoming):  # the first ones determine the dtype
                     self.kept = np.empty(self.kept.shape, incoming.points.dtype)
                 self.kept = self.kept.astype(np.result_type(self.kept.dtype, incoming.points.dtype), copy=False)
                 self.kept[rows] = incoming.points
@@ -207,14 +207,14 @@ class PairLiveTree(LiveTree):
             self.tree.pairs.x[rows] = incoming.stored
 
     def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> None:
-        """Take over the shape of another tree, whose `leaves` the points are; this one is new."""
+        """Copy the shape of another tree, whose `leaves` are the points, into this new one."""
         super().adopt(other, leaves, incoming)
         if isinstance(other, PairLiveTree):
             self._n_called += other._n_called
             self.tree.pairs.state["evaluated"][0] += other.tree.pairs.state["evaluated"][0]
 
     def insert(self, leaves: NDArray[np.int32]) -> None:
-        """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
+        """Insert filled leaves one by one, by `tab.Insert` or by search, and make the moves that follow."""
         self.never_pause()
         self.begin_edit()
         start = 0
@@ -226,7 +226,7 @@ class PairLiveTree(LiveTree):
                 self._choose_pivots()
 
     def insert_some(self, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:  # noqa: ARG002
-        """Insert the first of some filled leaves: fewer where each is compared with many; return how many."""
+        """Insert the first of the filled leaves, fewer if each is compared with many; return how many."""
         count = PART
         if self.aim.n_threads is None:
             count = min(PART, max(1, MOST_COMPARISONS // max(self.n_points, 1)))
@@ -234,7 +234,7 @@ class PairLiveTree(LiveTree):
         return min(leaves.size, count)
 
     def _hang(self, leaves: NDArray[np.int32]) -> int:
-        """Hang some of these leaves into the tree; return how many."""
+        """Attach the first of these leaves to the tree; return how many."""
         tree, count = self.tree, leaves.size
         n_unbounded = int(tree.pairs.state["unbounded"][0])
         if self._sharing is not None and self.n_points < FEWEST_TO_SHARE:
@@ -243,7 +243,7 @@ class PairLiveTree(LiveTree):
             is_bounded = self._bounds_points and n_unbounded == 0
             count = min(MOST_AHEAD, count)
             if self._bounds_points and not self._bounds_helped:
-                count = min(max(n_unbounded, 1), count)  # one point alone, to see whether bounds help again
+                count = min(max(n_unbounded, 1), count)  # a single point, to see whether bounds help again
             if count > 1:
                 tree = self._sharing.measure_ahead(leaves[:count], self.nodes(), is_bounded)
         if self.aim.is_stable:
@@ -255,12 +255,12 @@ class PairLiveTree(LiveTree):
 
     @property
     def _bounds_points(self) -> bool:
-        """Whether points that come are compared by bounds, where these help."""
+        """Whether new points are compared by bounds, where these help."""
         return bool(self.tree.pairs.state["n_pivots"][0] > 0) and bool(kernels.pairwise.point.uses_bounds(self.tag))
 
     @contextmanager
     def threads(self) -> Iterator[None]:
-        """Let threads take part in what is done in this block, where they are wanted."""
+        """Let threads take part in the work of this block, if wanted."""
         if self.aim.n_threads is None:
             yield
             return
@@ -271,7 +271,7 @@ class PairLiveTree(LiveTree):
                 self._sharing = None
 
     def warm_up(self) -> None:
-        """Compile, or load from disk, what refinement needs, so that a deadline set later can be kept."""
+        """Compile, or load from disk, the kernels of refinement, so that later deadlines are met."""
         super().warm_up()
         with self.threads():
             if self._sharing is not None:
@@ -287,12 +287,12 @@ class PairLiveTree(LiveTree):
         self.homogenise()
 
     def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine by moves (`tab.OHC`) within limits. A check that takes long may be left in the middle."""
+        """Refine by moves (`tab.OHC`) within limits. A long check may be interrupted midway."""
         self._pause_after(max_checks)
         kernels.shared.homogenise.homogenise(self.tree, self.work, self.tag, max_checks, max_moves)
 
     def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine by moves and grafts within limits. A step that takes long may be left in the middle."""
+        """Refine by moves and grafts within limits. A long step may be interrupted midway."""
         self._pause_after(max_steps)
         self.search.state["stop_at"][0] = UNLIMITED
         last_move = self.n_moves + self.n_grafts + max_moves
@@ -325,23 +325,23 @@ class PairLiveTree(LiveTree):
         return self.of_columns, parts
 
     def _pause_after(self, max_steps: int) -> None:
-        """Let a comparison of clusters pause when the time of so many steps is over."""
+        """Let a comparison of clusters pause after the time of `max_steps` steps."""
         state = self.tree.pairs.state
         is_limited = max_steps < UNLIMITED // PAIRS_PER_CHECK
         state["pause_at"][0] = state["looked_at"][0] + PAIRS_PER_CHECK * max_steps if is_limited else UNLIMITED - 1
 
     def never_pause(self) -> None:
-        """Forget a check that has paused, because the tree is about to change, and pause at none."""
+        """Discard a paused check, because the tree is about to change, and do not pause from now on."""
         self.tree.pairs.state["paused_node"][0] = NULL
         self.tree.pairs.state["pause_at"][0] = UNLIMITED
 
     @property
     def _uses_pivots(self) -> bool:
-        """Whether bounds on dissimilarities are of use, where there are any: a mean needs all pairs."""
+        """Whether bounds on dissimilarities, if any, are useful: a mean needs all pairs."""
         return self.tree.pairs.state["triangle"][0] != NOTHING and self.scheme.linkage.bounds_help
 
     def _choose_pivots(self) -> None:
-        """Choose pivots, where they help: anew where one is gone, and when the number of points has doubled."""
+        """Choose pivots, if they help: again when one has been removed or the number of points has doubled."""
         state = self.tree.pairs.state
         if state["n_pivots"][0] == 0:
             self._pivots_chosen_at = 0
@@ -351,7 +351,7 @@ class PairLiveTree(LiveTree):
             self._pivots_chosen_at = self.n_points
 
     def _own_pairs(self) -> Pairs:
-        """The pairs with other room to work in, so that reading does not disturb an edit."""
+        """The pairs with a separate workspace, so that reading does not disturb an edit."""
         return self._new_pairs(self.capacity, self.tree.pairs.x, self.tree.pairs)
 
     def _own_tree(self) -> PairTree:
@@ -368,7 +368,7 @@ class PairLiveTree(LiveTree):
         return self._x_in_use(self.tree.pairs.x, self.n_used // 2)
 
     def _x_in_use(self, x: NDArray[Any], rows: int) -> NDArray[Any]:
-        """The part of ``pairs.x`` that belongs to the first rows."""
+        """The part of ``pairs.x`` that belongs to the first `rows` rows."""
         return x[:, : rows * (rows - 1) // 2] if self.stores_dissimilarities else x[:rows]
 
     def _new_x(self, rows: int) -> NDArray[Any]:
@@ -378,7 +378,7 @@ class PairLiveTree(LiveTree):
         return np.empty((rows, n_columns or 0), dtype)
 
     def _new_pairs(self, rows: int, x: NDArray[Any], old: Pairs | None, has_points: bool = True) -> Pairs:
-        """Pairs with room for so many rows, and what the old ones know."""
+        """Pairs with room for `rows` rows, and the state of the old ones."""
         metric = self.scheme.vectors
         state = np.zeros(1, PAIRS_STATE)
         pivots, pivot = np.empty(MOST_PIVOTS, np.int32), np.empty((rows, MOST_PIVOTS))
@@ -390,7 +390,7 @@ class PairLiveTree(LiveTree):
             state["ahead"] = state["n_ahead"] = 0
             both = min(rows, len(old.pivot))
             pivots[:], pivot[:both] = old.pivots, old.pivot[:both]
-        state["paused_node"] = state["measured"] = NULL  # what was paused starts again
+        state["paused_node"] = state["measured"] = NULL  # a paused check starts again
         state["pause_at"] = state["shared_from"] = UNLIMITED
         return Pairs(
             x=x,

@@ -1,4 +1,4 @@
-"""Refinement within budgets: many short calls of a kernel, with a look at the clock after each."""
+"""Refinement within budgets: many short kernel calls, with a look at the clock after each."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from evertree.tree.parallel.rounds import FEWEST_POINTS, Rounds
 from evertree.tree.parallel.threads import Threads
 from evertree.tree.statistics import MeanLiveTree
 
-#: Seconds that a call of the kernel may take, and seconds between two calls of a progress callback.
+#: Seconds that a kernel call may take, and seconds between two calls of a progress callback.
 _SLICE = 0.005
 _PROGRESS_EVERY = 0.1
 
-#: How much later, at least, each moment of the history is than the one before, and when the first is.
+#: Each entry of the history is at least this factor later than the one before; and when the first one is.
 _LATER = 1.2
 _FIRST_MOMENT = 0.001
 
-#: Seconds that must be left for each point, to number the nodes anew.
+#: Seconds per point that must be left to renumber the nodes.
 _SECONDS_TO_REORDER = 1e-5
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `evertree.Hierarchy.refine` did, or has done so far when a progress callback gets it.
+    """What `evertree.Hierarchy.refine` did, or, in a progress callback, has done so far.
 
     Attributes
     ----------
@@ -44,28 +44,28 @@ class Report:
     grafts : int
         Subtrees cut off and attached elsewhere, each to resolve a blocking pair.
     searches : int
-        Nodes for which a blocking pair was searched.
+        Nodes for which a blocking pair was searched for.
     dissimilarities : int
         Dissimilarities evaluated.
     seconds : float
         Time taken.
     pending : int
-        Nodes that are still to be checked.
+        Nodes still to be checked.
     due : int
-        Nodes for which a blocking pair is still to be searched.
+        Nodes for which a blocking pair is still to be searched for.
     quality : float
-        An estimate of the share of nodes with which nothing is wrong: of those pending or due, as many are taken to
-        need a move or a graft as did of late. 1 at the end. `Hierarchy.instability` measures it.
+        Estimated share of nodes that need no move or graft: pending and due nodes are assumed to need one as often as
+        recent ones did. 1 at the end. `Hierarchy.instability` measures it.
     homogeneous : bool
-        Whether the tree is known to be homogeneous: no checks are left. A stable Ward tree need not be.
+        Whether the tree is known to be homogeneous: no checks are pending. A stable Ward tree need not be.
     stable : bool
         Whether no blocking pair was found: by searches of the hierarchy's width, so that with ``search_width=None``
         there is none.
     history : tuple of (seconds, quality, moves and grafts)
-        What they were at some moments since the beginning, ever fewer as time goes on; the last is the end.
+        Their values at some times since the start, at growing intervals; the last entry is the end.
     stopped_by : str or None
-        ``"stable"``, ``"homogeneous"``, ``"moves"`` or ``"seconds"``; ``"guard"`` if rounding made the tree go round in
-        circles, so that the tolerance had to be widened; None while the refinement is still going on.
+        ``"stable"``, ``"homogeneous"``, ``"moves"`` or ``"seconds"``; ``"guard"`` if rounding caused a cycle, so that
+        the tolerance had to be widened; None while refinement is still running.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Report:
 
 
 class _Rate:
-    """How often something that is tried succeeds, of late."""
+    """Recent rate of success."""
 
     def __init__(self) -> None:
         self._tries, self._hits = 0.0, 0.0
@@ -107,7 +107,7 @@ class _Rate:
 
 
 class _Steps:
-    """Refinement by one thread, in short calls of a kernel."""
+    """Refinement by one thread, in short kernel calls."""
 
     def __init__(self, live: LiveTree, to_stable: bool, lock: ReadWriteLock) -> None:
         self._lock = lock
@@ -115,7 +115,7 @@ class _Steps:
         self._n_steps = 1 if to_stable else 256  # it adapts to the speed of the machine and the number of columns
 
     def take(self, began: float, moves_left: int, _deadline: float, _look: Callable[..., object]) -> float:
-        """Refine for a moment from `began` on, by at most so many moves; return when it ended."""
+        """Refine briefly from `began` on, by at most `moves_left` moves; return when it ended."""
         self._lock.let_readers_in()
         with self._lock.access:
             self._step(self._n_steps, moves_left)
@@ -127,7 +127,7 @@ class _Steps:
 
 @contextmanager
 def _steps(live: LiveTree, to_stable: bool, max_moves: int | None, lock: ReadWriteLock) -> Iterator[_Steps | Rounds]:
-    """Refinement by several threads where they are wanted; a budget of moves is kept by one alone."""
+    """Refinement by several threads if wanted; a budget of moves needs a single thread."""
     if isinstance(live, PairLiveTree):
         with live.threads():
             yield _Steps(live, to_stable, lock)
@@ -154,9 +154,9 @@ def run(
 ) -> Report:
     """Refine until the tree is homogeneous, or stable, or a budget is spent.
 
-    Between two calls of the kernel the tree is valid: there Ctrl-C and errors of `progress` may come, and readers are
-    let in. There, too, `reorder` is called now and then, to put the nodes in the order of the tree where a share of
-    them is not. That takes a second for a million points, and is not done where time is short.
+    Between two kernel calls the tree is valid: this is where Ctrl-C and errors of `progress` are raised, and where
+    readers are let in. `reorder` is also called there from time to time, to put the nodes in tree order when a share of
+    them is not. That takes a second for a million points, and is skipped when time is short.
     """
     start = last_call = time.perf_counter()
     to_stable = until == "stable"
@@ -222,7 +222,7 @@ def run(
             else:
                 now = steps.take(began, moves_left, np.inf if seconds is None else start + seconds, look)
                 if seconds is None or seconds - (now - start) > _SECONDS_TO_REORDER * live.n_points:
-                    reorder(REORDER_SHARE)  # steps end where that is due, so that it does not depend on the clock
+                    reorder(REORDER_SHARE)  # steps end where this is due, so it does not depend on the clock
                 new = _counts(live) - counts
                 moved.note(int(new[_CHECKS]), int(new[_MOVES]))
                 grafted.note(int(new[_SEARCHES]), int(new[_GRAFTS]))

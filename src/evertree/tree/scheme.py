@@ -1,4 +1,4 @@
-"""`Scheme`: a linkage on a metric, and what it takes to compute the one with the other."""
+"""`Scheme`: a linkage on a metric, and how it is computed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evertree.errors import LinkageError, ParameterError, either
 from evertree.input.metrics import Metric, checked_name, named_metric
 from evertree.linkages import LINKAGES, Linkage, Tag
 
-#: Linkage values closer than this, relative to the larger, are equal: by the type of the data.
+#: Linkage values closer than this, relative to the larger, are equal: by the dtype of the data.
 TOLERANCE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 
 #: What a hierarchy may hold.
@@ -29,7 +29,7 @@ class Scheme:
     Parameters
     ----------
     linkage, metric, metric_params
-        As `evertree.Hierarchy` has them.
+        As in `evertree.Hierarchy`.
 
     Attributes
     ----------
@@ -80,11 +80,11 @@ class Scheme:
 
     @property
     def metric_name(self) -> str:
-        """The metric in a text."""
+        """The name of the metric in messages."""
         return repr(self.metric) if isinstance(self.metric, str) else getattr(self.metric, "__name__", "a function")
 
     def tag(self, dtype: np.dtype[Any]) -> Tag:
-        """What kernels know of the linkage, for data of this type."""
+        """The linkage, as kernels see it, for data of this dtype."""
         return self.linkage.tag(TOLERANCE[dtype])
 
     def zeta(self, value: Any) -> Any:
@@ -111,7 +111,7 @@ def _known_linkage(linkage: str) -> Linkage:
 
 
 def _why_not(linkage: Linkage, metric: Any) -> str:
-    """Why a linkage that needs means does not go with a metric, and what would."""
+    """Why a linkage that needs means does not support a metric, and what would."""
     fitting = either(["euclidean", "sqeuclidean", "seuclidean", "mahalanobis", "minkowski"])
     others = either([name for name, other in LINKAGES.items() if other.from_pairs])
     return (

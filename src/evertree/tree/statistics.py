@@ -15,16 +15,16 @@ from evertree.kernels.columns import MEAN_NODE, NULL, UNLIMITED, MeanTree, Searc
 from evertree.tree.base import PART, REORDER_SHARE, Aim, Incoming, LiveTree
 from evertree.tree.scheme import Scheme
 
-#: A total weight up to this, divided by the number of columns, overflows with no value that is accepted.
+#: A total weight up to this, divided by the number of columns, overflows with no accepted value.
 SAFE_WEIGHT = float(np.finfo(np.float64).max) / 4 / LARGEST**2
 
 #: The columns that only a tree of means has.
 KEPT = ("mean", "variance", "height", "radius")
 
-#: From this many points on the order of nodes in memory matters.
+#: From this many points on, the order of nodes in memory matters.
 FEWEST_TO_REORDER = 30_000
 
-#: Distances that are held at once.
+#: Distances held in memory at once.
 _MOST_AT_ONCE = 1 << 22
 
 
@@ -38,16 +38,16 @@ class MeanLiveTree(LiveTree):
     aim
         What it is refined to.
     n_columns, dtype
-        Of the points.
+        Number of columns and dtype of the points.
     """
 
     tree: MeanTree
 
     def __init__(self, scheme: Scheme, aim: Aim, n_columns: int, dtype: np.dtype[Any]) -> None:
         self.scheme, self.aim = scheme, aim
-        #: The points as they were given, by row, where they differ from the coordinates in ``tree.mean``.
+        #: The points as given, by row, if they differ from the coordinates in ``tree.mean``.
         self.kept: NDArray[Any] | None = None
-        #: The largest coordinate of the points, or an earlier one; None as long as it does not matter.
+        #: The largest coordinate of the points, present or removed; None as long as it does not matter.
         self._largest: float | None = None
         self.n_columns, self.dtype, self.is_blank = n_columns or None, dtype, n_columns == 0
         self.tag = scheme.tag(dtype)
@@ -57,7 +57,7 @@ class MeanLiveTree(LiveTree):
     def of_columns(
         cls, scheme: Scheme, aim: Aim, tree: MeanTree, work: Worklist, search: Search, kept: NDArray[Any] | None
     ) -> MeanLiveTree:
-        """A tree with copies of the given columns, as far as they are in use."""
+        """A tree with copies of the used part of the given columns."""
         twin = cls(scheme, aim, tree.mean.shape[1], tree.mean.dtype)
         twin.tree, twin.work, twin.search, twin.kept = tree, work, search, kept
         twin._lay_out(tree.parent.size // 2)
@@ -70,13 +70,13 @@ class MeanLiveTree(LiveTree):
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the columns, as far as they are in use."""
+        """Memory of the columns in use."""
         row = MEAN_NODE.itemsize + self.work.stack.itemsize + self.tree.mean[:1].nbytes
         kept = 0 if self.kept is None else self.kept[:1].nbytes // 2
         return self.n_used * (row + kept) + self.n_used // 2 * self._bytes_of_search
 
     def points(self, leaves: NDArray[np.int32]) -> NDArray[Any]:
-        """The points of `leaves` as they were given, bit for bit."""
+        """The points of `leaves` as given, bit for bit."""
         return self.tree.mean[leaves] if self.kept is None else self.kept[leaves >> 1]
 
     def dissimilarities(self, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -91,7 +91,7 @@ class MeanLiveTree(LiveTree):
     def nearest(
         self, new: NDArray[np.int32], leaves: NDArray[np.int32]
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """For each of `new` the position in `leaves` of the nearest one, and its dissimilarity. O(n m) for each."""
+        """For each of `new`, the position in `leaves` of the nearest one, and its dissimilarity. O(n m) each."""
         from scipy.spatial.distance import cdist
 
         there = self.tree.mean[leaves].astype(np.float64)
@@ -113,7 +113,7 @@ class MeanLiveTree(LiveTree):
         return float(self.scheme.zeta(kernels.shared.heights.sum_value(self.tree, self._average, self.nodes())))
 
     def prototypes(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """For each of `nodes` the leaf below it that is nearest to the mean. O(m) for each leaf below each node."""
+        """For each of `nodes`, the leaf below it nearest to the mean. O(m) for each leaf below each node."""
         found = np.empty(nodes.size, np.int32)
         kernels.shared.prototypes.find_nearest_to_mean(
             self.tree, self.tag, nodes, np.empty(self.capacity, np.int32), found
@@ -136,9 +136,9 @@ class MeanLiveTree(LiveTree):
         incoming: Incoming,
         weights: NDArray[np.float64],
         births: NDArray[np.int64],
-        others: NDArray[np.int32],  # noqa: ARG002  there is nothing between points
+        others: NDArray[np.int32],  # noqa: ARG002  no dissimilarities are stored
     ) -> NDArray[np.int32]:
-        """New leaves for points, for which there is room. They hang nowhere yet."""
+        """Allocate leaves for points, for which there is room. They are not attached yet."""
         leaves = np.empty(weights.size, np.int32)
         self._note_weights(weights)
         rows = plain(incoming.coordinates), plain(weights), births
@@ -157,7 +157,7 @@ class MeanLiveTree(LiveTree):
         incoming: Incoming,
         weights: NDArray[np.float64],
         births: NDArray[np.int64],
-        others: NDArray[np.int32],  # noqa: ARG002  there is nothing between points
+        others: NDArray[np.int32],  # noqa: ARG002  no dissimilarities are stored
     ) -> None:
         """Write the rows of `leaves`."""
         self._note_weights(weights)
@@ -167,11 +167,11 @@ class MeanLiveTree(LiveTree):
             self.kept[leaves >> 1] = incoming.points
 
     def find_heights(self) -> None:
-        """Compute what older versions did not keep of inner nodes."""
+        """Compute the columns of inner nodes that older versions did not store."""
         self._compute_all(self.nodes())
 
     def insert(self, leaves: NDArray[np.int32]) -> None:
-        """Hang filled leaves into the tree one by one: by `tab.Insert` or by search, and then the moves that follow."""
+        """Insert filled leaves one by one, by `tab.Insert` or by search, and make the moves that follow."""
         self.begin_edit()
         if self.aim.is_stable:
             kernels.shared.stabilise.insert_by_search(self.tree, self.work, self.search, self.tag, leaves)
@@ -179,7 +179,7 @@ class MeanLiveTree(LiveTree):
             kernels.shared.insert.insert_leaves(self.tree, self.work, self.tag, leaves)
 
     def insert_some(self, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:
-        """Insert the first of some filled leaves; return how many."""
+        """Insert the first of the filled leaves; return how many."""
         if self.aim.n_threads is None:
             self.insert(leaves[:PART])
             return min(leaves.size, PART)
@@ -190,14 +190,14 @@ class MeanLiveTree(LiveTree):
         return count
 
     def warm_up_threads(self) -> None:
-        """Compile, or load from disk, what threads need to refine this tree."""
+        """Compile, or load from disk, the kernels that threads need to refine this tree."""
         if self.aim.n_threads is not None:
             from evertree.tree.parallel import rounds
 
             rounds.warm_up(self)
 
     def recount(self) -> None:
-        """Count the checks that are pending, and the nodes that are due, after treelets were put back."""
+        """Count pending checks and due nodes after treelets were put back."""
         if self.root != NULL:
             kernels.statistics.treelets.count_flags(self.tree, self.work, self.nodes())
 
@@ -213,22 +213,22 @@ class MeanLiveTree(LiveTree):
         kernels.shared.homogenise.homogenise(self.tree, self.work, self.tag, max_checks, max_moves)
 
     def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine by moves and grafts within limits, and no further than to where nodes should be numbered anew."""
+        """Refine by moves and grafts within limits, and stop where nodes should be renumbered."""
         self._set_stop()
         kernels.shared.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
 
     def _set_stop(self) -> None:
-        """Let refinement stop where nodes should be numbered anew."""
+        """Let refinement stop where nodes should be renumbered."""
         state = self.work.state
         last = state["ordered_at"][0] + max(int(REORDER_SHARE * self.n_points), 1) - state["inserted"][0]
         self.search.state["stop_at"][0] = last if self.n_points >= FEWEST_TO_REORDER else UNLIMITED
 
     def reorder(self, share: float = REORDER_SHARE) -> NDArray[np.int32] | None:
-        """Number the nodes anew, so that those that are near in the tree are near in memory, where that pays.
+        """Renumber the nodes where that pays, so that nodes close in the tree are close in memory.
 
-        Large trees are slow by cache misses. It is done when so many points came, or subtrees were grafted, that they
-        are a given share of the points. The new number of each node is returned, None if all stay as they are. Nodes
-        that hang nowhere keep theirs.
+        Large trees are slow because of cache misses. Nodes are renumbered once inserted points and grafted subtrees
+        make up a given share of the points. Returns the new number of each node, or None if nothing changed. Detached
+        nodes keep their numbers.
         """
         if self.tree.state["n_points"][0] < FEWEST_TO_REORDER:
             return None
@@ -266,12 +266,12 @@ class MeanLiveTree(LiveTree):
 
     @property
     def _n_waiting(self) -> int:
-        """How many leaves are filled and hang nowhere yet. O(n)."""
+        """Number of leaves that are filled but not attached yet. O(n)."""
         allocated = self.tree.parent[: 2 * int(self.tree.state["leaf_top"][0]) : 2] >= NULL
         return int(np.count_nonzero(allocated)) - self.n_points
 
     def for_scanning(self) -> MeanTree:
-        """The tree itself: a check relies on nothing that was found out before."""
+        """The tree itself: a check relies on no earlier results."""
         return self.tree
 
     def copy(self) -> MeanLiveTree:
@@ -279,7 +279,7 @@ class MeanLiveTree(LiveTree):
         return self.of_columns(self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A pickled view would come back as an array of its own, of another layout than kernels are compiled for.
+        # A pickled view would come back as a separate array, in a layout that kernels are not compiled for.
         return self.of_columns, (self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
 
     def _lay_out(self, rows: int) -> None:
@@ -299,7 +299,7 @@ class MeanLiveTree(LiveTree):
         self.kept = kept
 
     def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
-        """Bring what is kept of nodes, and of points by row, to its new places."""
+        """Move the columns of nodes, and of points by row, to their new places."""
         for column in (self.tree.variance, self.tree.radius):
             column[place] = column.copy()
         permute(self.tree.mean, place)
@@ -327,11 +327,11 @@ def checked_largest(total_weight: float, largest: float, n_columns: int) -> floa
 
 
 def plain(array: Any) -> NDArray[Any]:
-    """An array of the one layout that kernels are compiled for: not one to be read only, nor every other of another."""
+    """An array in the layout that kernels are compiled for: writeable and contiguous."""
     return array if array.flags.carray else array.copy()
 
 
 def permute(matrix: NDArray[Any], place: NDArray[np.int32]) -> None:
-    """Bring each row of a matrix to its new place, without a copy of the matrix."""
+    """Move each row of a matrix to its new place, without copying the matrix."""
     room = np.empty(place.size, np.bool_), np.empty(matrix.shape[1], matrix.dtype)
     kernels.shared.reorder.permute_rows(matrix, place, *room)

@@ -36,14 +36,14 @@ def find_merges(live: LiveTree, monotone: bool = True) -> Merges:
 
 
 def _inner_of(nodes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The inner ones. They come in between leaves at random, which is what makes a mask slow: it branches."""
+    """The inner nodes. They are scattered among leaves at random, which makes a mask slow: it branches."""
     return nodes[np.flatnonzero(nodes & 1)]
 
 
 def _heights(
     live: LiveTree, nodes: NDArray[np.int32], inner: NDArray[np.int32], monotone: bool = True
 ) -> NDArray[np.float64]:
-    """The height of each node, in SciPy's units; `nodes` are all, children first, and `inner` the inner ones."""
+    """The height of each node, in SciPy's units; `nodes` are all nodes, children first, and `inner` the inner ones."""
     height = np.zeros(live.tree.parent.size)
     height[inner] = live.scheme.height(live.linkage_values(inner))
     if monotone:
@@ -65,7 +65,7 @@ def linkage_matrix(live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.floa
 
 @dataclass(frozen=True)
 class Top:
-    """The last merges of a tree, and the clusters at the bottom that they leave, leaves first, then by height."""
+    """The last merges of a tree, and the clusters that they merge, leaves first, then by height."""
 
     Z: NDArray[np.float64]  # (k - 1, 4), a linkage matrix in which leaf i is nodes[i]; sizes are numbers of clusters
     nodes: NDArray[np.int32]  # (k,)
@@ -74,10 +74,9 @@ class Top:
 
 
 def find_top(live: LiveTree, n_shown: int) -> Top:
-    """The top of a tree from the root down, without a look at the rest of it but to count points.
+    """The top of a tree from the root down; the rest of it is only read to count points.
 
-    Of a monotone tree these are the last rows of `linkage_matrix`. Elsewhere heights are made monotone among what is
-    shown.
+    In a monotone tree these are the last rows of `linkage_matrix`. Otherwise heights are made monotone within the top.
     """
     if live.n_points == 0:
         return Top(np.empty((0, 4)), np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0))
@@ -121,8 +120,8 @@ def cut(
 ) -> NDArray[np.int64]:
     """The cluster of each of `leaves`, numbered by first appearance; NOISE for those in pieces below `min_size`.
 
-    All merges above a height are undone. Or, of the merges of two clusters of at least `min_size` points each, the
-    highest, so that there are `n_clusters` such clusters; or all of them, where neither is given. `leaves` are all, the
+    All merges above a height are undone; or the highest merges of two clusters of at least `min_size` points each, so
+    that there are `n_clusters` such clusters; or all such merges, if neither is given. `leaves` are all leaves, the
     oldest first. O(n): no sort.
     """
     nodes = live.nodes()
@@ -147,14 +146,14 @@ def cut(
 def _merges_of_large(
     live: LiveTree, nodes: NDArray[np.int32], inner: NDArray[np.int32], min_size: int
 ) -> NDArray[np.int32]:
-    """Those of the inner nodes both of whose children have at least so many points."""
+    """The inner nodes both of whose children have at least `min_size` points."""
     _, first, stop = _spans(live, nodes)
     count = stop - first
     return inner[np.minimum(count[live.tree.left[inner]], count[live.tree.right[inner]]) >= min_size]
 
 
 def _last_of_largest(values: NDArray[np.float64], count: int) -> NDArray[np.intp]:
-    """Where the `count` largest values stand: of equal ones the last, as at the end of a stable sort. O(n)."""
+    """Positions of the `count` largest values: of equal ones the last, as at the end of a stable sort. O(n)."""
     if count == 0:
         return np.empty(0, np.intp)
     least = np.partition(values, values.size - count)[values.size - count]
@@ -167,7 +166,7 @@ def _labels(
 ) -> NDArray[np.int64]:
     """The number of the topmost node above each of `leaves` that no split divides.
 
-    In postorder the leaves below a node stand side by side, and it comes after them and before those of the next.
+    In postorder the leaves below a node are contiguous, and the node comes after them and before those of the next.
     """
     split = np.flatnonzero(is_split)
     below = np.concatenate([live.tree.left[split], live.tree.right[split]]) if split.size else np.array([live.root])
@@ -176,7 +175,7 @@ def _labels(
     places, places_of_leaves = np.flatnonzero(is_top[nodes]), np.flatnonzero((nodes & 1) == 0)
     tops = nodes[places]
     count = np.diff(np.searchsorted(places_of_leaves, places, side="right"), prepend=0)
-    # Leaves come oldest first, so the cluster that appears first is the one with the oldest point.
+    # Leaves are sorted oldest first, so the cluster that appears first is the one with the oldest point.
     by_age = np.argsort(live.tree.birth[tops])
     by_age = by_age[count[by_age] >= min_size]
     number = np.full(tops.size, NOISE, np.int64)
@@ -189,8 +188,8 @@ def _labels(
 def cophenetic(live: LiveTree, leaves: NDArray[np.int32], monotone: bool) -> NDArray[np.float64]:
     """The height at which each pair of `leaves` meets, condensed (the matrix U of the paper's section 5.2).
 
-    Values that are not from pairs, as Ward's, have other units than distances: then the heights are those of average
-    linkage on the dissimilarities, as in the paper. O(n²).
+    Values not computed from pairs, such as Ward's, do not have the units of distances: then the heights are those of
+    average linkage on the dissimilarities, as in the paper. O(n²).
     """
     n = leaves.size
     merges = find_merges(live, monotone)

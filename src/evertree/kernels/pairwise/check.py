@@ -1,4 +1,4 @@
-"""The check at a node of a `PairTree`, from the height and the cross values that are known, and what a move changes.
+"""The check at a node of a `PairTree`, from the known height and cross values, and what a move changes.
 
 With v = (a, b) and sibling c below g, the height of g ties the two cross values ζ(a, c) and ζ(b, c) together
 (`eq.Recurrence`): it is the smaller, the larger or the mean of them. So one often follows from the other.
@@ -19,16 +19,16 @@ from evertree.kernels.shared.topology import sibling
 
 LEFT, RIGHT = 0, 1
 
-#: Instead of a node: the check has paused, and goes on when it is made again.
+#: Instead of a node: the check has paused, and continues when it is made again.
 BUSY = -3
 
-#: A value above which nothing is tied with a value that violates homogeneity, in tolerances.
+#: In tolerances: above this, nothing ties with a value that violates homogeneity.
 CLEAR_OF_TIES = 4.0
 
-# A mean that follows from others is as exact as the largest sum that it comes from. Its *error* is that sum as a
+# A mean derived from others is as exact as the largest sum that it is derived from. Its *error* is that sum as a
 # multiple of its own: a bound, up to a small factor, on the units in the last place by which it may be off, as rounding
-# errors of parts do not add up where the parts are put together again. A mean with a large one is computed anew, and so
-# is a difference that is a small part of what it is taken from.
+# errors of parts do not add up where the parts are put together again. A mean with a large error is recomputed, and so
+# is a difference that is a small part of its minuend.
 LARGEST_ERROR = 1e4
 SMALLEST_SHARE = 0.25
 ERROR_OF_STEP = 0.01
@@ -36,19 +36,19 @@ ERROR_OF_STEP = 0.01
 
 @inline
 def side_of(tree, v, child):
-    """Which child of `v` it is."""
+    """The side of `v` that `child` is on."""
     return LEFT if tree.left[v] == child else RIGHT
 
 
 @inline
 def child_at(tree, v, side):
-    """The child of `v` at a side."""
+    """The child of `v` on a side."""
     return tree.left[v] if side == LEFT else tree.right[v]
 
 
 @inline
 def cross(tree, v, side):
-    """What is known of ζ between the child of `v` at a side and the sibling of `v`: a lower bound, and if it is ζ."""
+    """A lower bound on ζ between the child of `v` on a side and the sibling of `v`, and whether it is exact."""
     if side == LEFT:
         return tree.cross_left[v], (tree.exact[v] & LEFT_IS_EXACT) != 0
     return tree.cross_right[v], (tree.exact[v] & RIGHT_IS_EXACT) != 0
@@ -56,13 +56,13 @@ def cross(tree, v, side):
 
 @inline
 def cross_error(tree, v, side):
-    """The error of a cross value that is exact."""
+    """The error of an exact cross value."""
     return np.float64(tree.error_left[v] if side == LEFT else tree.error_right[v])
 
 
 @inline
 def set_cross(tree, v, side, value, is_exact, error):
-    """Note what is known of a cross value."""
+    """Store a cross value, or a lower bound on it."""
     if side == LEFT:
         tree.cross_left[v] = value
         tree.error_left[v] = error
@@ -84,7 +84,7 @@ def error_of_sum(a, error_a, b, error_b):
 
 @inline
 def difference(total, total_error, part, part_error):
-    """Total − part, and its error, which is infinite where it is a small part of the total."""
+    """Total − part, and its error, which is infinite if it is a small part of the total."""
     rest = total - part
     if not rest >= SMALLEST_SHARE * total or max(total_error, part_error) == np.inf:
         return 0.0, np.inf
@@ -95,7 +95,7 @@ def difference(total, total_error, part, part_error):
 
 @inline
 def forget_cross(tree, v):
-    """Nothing is known of the cross values of `v` any more."""
+    """Forget the cross values of `v`."""
     tree.cross_left[v] = 0.0
     tree.cross_right[v] = 0.0
     tree.exact[v] = 0
@@ -103,13 +103,13 @@ def forget_cross(tree, v):
 
 @linkage_may_define
 def derive(linkage, tree, v, side):
-    """The cross value at a side from the other one and the height of the parent: if it follows, it, its error."""
+    """Derive a cross value from the other and the height of the parent: whether it follows, its value, its error."""
     return False, 0.0, 0.0
 
 
 @step
 def settle(linkage, tree, v, floor):
-    """Make each cross value of `v` known, or known to be at least `floor`; return False where it has paused."""
+    """Make each cross value of `v` known, or known to be at least `floor`; return False after a pause."""
     state = tree.pairs.state
     c = sibling(tree, v)
     lighter = LEFT if tree.size[tree.left[v]] <= tree.size[tree.right[v]] else RIGHT
@@ -148,9 +148,9 @@ def least_cross(linkage, tree, v):
 
 @linkage_may_define
 def floor_of_move(linkage, tree, v):
-    """From which value on the cross value of the far child need not be known, so that a move can be made.
+    """The value above which the cross value of the far child need not be known to make a move.
 
-    If it must be known, it often is: where it is the height of the parent.
+    If it must be known, it often is, as the height of the parent.
     """
     return np.inf
 
@@ -159,7 +159,7 @@ def floor_of_move(linkage, tree, v):
 def check_pairs(linkage, tree, tolerance, v):
     """The check (`def.LocalStructuralOptimality`) at `v`: its child that is closer to the sibling, or NULL, or BUSY.
 
-    What it finds out it notes in the cross values.
+    Its results are stored in the cross values.
     """
     height = tree.height[v]
     floor = height - tolerance * height
@@ -178,14 +178,14 @@ def check_pairs(linkage, tree, tolerance, v):
 
 @linkage_may_define
 def strengthen(linkage, tree, v):
-    """Note of both cross values of `v` what the height of its parent says, before that changes."""
+    """Tighten both cross values of `v` by the height of its parent, before that changes."""
 
 
 @linkage_may_define
 def inherit(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c):
-    """Keep what is still true of the cross values around a move, for which O(1) pairs are compared.
+    """Keep what still holds of the cross values around a move, comparing O(1) pairs.
 
-    The move made v = (b, c) with sibling a of v = (a, b) with sibling c.
+    The move turned v = (a, b) with sibling c into v = (b, c) with sibling a.
     """
     for u in (a, b, c):
         forget_cross(tree, u)
@@ -205,7 +205,7 @@ def update_pairs(linkage, tree, v, near):
     All heights follow from the values of the check.
     """
     b, c, a, g = near, sibling(tree, near), sibling(tree, v), tree.parent[v]
-    # The columns are as before the move, and c has the side that a had.
+    # The columns are as before the move, and c is on the side where a was.
     z_ab = tree.height[v]
     z_bc, _ = cross(tree, v, side_of(tree, v, b))
     z_ac, ac_is_exact = cross(tree, v, side_of(tree, v, c))

@@ -1,10 +1,10 @@
-"""Dissimilarities between points and between sets of points, evaluated in blocks, and only as far as they matter.
+"""Dissimilarities between points and between sets of points, evaluated in blocks, and only where they matter.
 
 Where the triangle inequality holds, the distances of all points to a few *pivots* are kept. They bound every other
 distance from both sides: |ρ(i, p) − ρ(j, p)| ≤ ρ(i, j) ≤ ρ(i, p) + ρ(j, p).
 
-A comparison of two large clusters may take long. It looks at one row after the other, and pauses when ``PAUSE_AT``
-pairs have been considered: the value so far and the next row are returned, and it goes on from there when called again.
+A comparison of two large clusters may take long. It goes row by row, and pauses when ``PAUSE_AT`` pairs have been
+considered: it returns the value so far and the next row, and continues from there when called again.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from evertree.kernels.compile import inline, inline_sum, kernel, step
 from evertree.kernels.pairwise.dissimilarities import call_row
 from evertree.kernels.shared.topology import hangs, is_leaf
 
-#: A block is this short where the first dissimilarities often decide.
+#: A block is this short if the first dissimilarities often decide.
 FIRST = 8
 
-#: How far rounding may move a bound, as a share of the distances that it comes from.
+#: How far rounding may move a bound, relative to the distances that it is computed from.
 ROUNDING = 1e-11
 
-#: How far it may move a distance whose square is so small that it has lost digits.
+#: How far rounding may move a distance whose square is so small that it has lost digits.
 VANISHING = 1e-160
 
 
@@ -43,9 +43,9 @@ def dissimilarity(pairs, i, j):
 
 @inline
 def next_leaves(tree, start, stop, skip):
-    """Fill ``pairs.some`` with rows from `start` on, but before `stop`, of leaves in the tree but `skip`: a block.
+    """Fill ``pairs.some`` with a block of rows, from `start` to before `stop`, of leaves in the tree except `skip`.
 
-    Returns how many they are, and the row to go on from.
+    Returns their number, and the row to continue from.
     """
     count = 0
     while count < BLOCK and start < stop:
@@ -58,9 +58,9 @@ def next_leaves(tree, start, stop, skip):
 
 @step
 def evaluate_leaves(tree, i, start, skip):
-    """Evaluate the dissimilarities between row `i` and the leaves in the tree but `skip`, a block from row `start` on.
+    """Evaluate the dissimilarities between row `i` and a block of leaves from row `start` on, except `skip`.
 
-    They are in ``pairs.block``, their rows in ``pairs.some``. Returns how many they are, and the row to go on from.
+    They are in ``pairs.block``, their rows in ``pairs.some``. Returns their number, and the row to continue from.
     """
     pairs = tree.pairs
     count, start = next_leaves(tree, start, tree.state["leaf_top"][0], skip)
@@ -85,13 +85,13 @@ def bounds(pairs, i, j):
 
 @inline
 def must_pause(pairs):
-    """Whether as many pairs have been considered as may be in one go."""
+    """Whether it is time to pause: the limit on pairs has been reached."""
     return pairs.state["looked_at"][0] >= pairs.state["pause_at"][0]
 
 
 @inline
 def note_stale(tree, u):
-    """Note that the cluster of `u` has changed. All above it change with it."""
+    """Mark the cluster of `u`, and all above it, as changed."""
     while u != NULL and not tree.pairs.stale[u]:
         tree.pairs.stale[u] = 1
         u = tree.parent[u]
@@ -99,7 +99,7 @@ def note_stale(tree, u):
 
 @step
 def collect_rows(tree, root, rows):
-    """Fill `rows` with those of the leaves below `root`, from left to right; return how many. O(their number)."""
+    """Fill `rows` with those of the leaves below `root`, from left to right; return their number, in linear time."""
     count = 0
     u = root
     while True:
@@ -243,7 +243,7 @@ def least_radius(pairs, i):
 
 @inline
 def radius_around(pairs, i, rows, enough):
-    """The largest dissimilarity between row `i` and `rows`, or one that is at least `enough`; where it stands."""
+    """The largest dissimilarity between row `i` and `rows`, or one that is at least `enough`, and its position."""
     best, where = -1.0, 0
     t, stop = 0, min(FIRST, rows.size)
     while t < rows.size and best < enough:
@@ -260,8 +260,8 @@ def radius_around(pairs, i, rows, enough):
 def covering_radius(pairs, rows, others, start, best):
     """The smallest radius around one of `rows` that covers `others`, if it is below `best`, otherwise `best`.
 
-    Returns it, the row around which it is, -1 where that was not met, and the next row. `others` is reordered: those
-    that are too far away from some come to the front, as they will be from more.
+    Returns it, its center row, or -1 if that was not found, and the next row. `others` is reordered: those too far from
+    some rows come to the front, as they are likely too far from others.
     """
     center = -1
     find_span(pairs, others)
@@ -282,7 +282,7 @@ def covering_radius(pairs, rows, others, start, best):
 
 @inline
 def distance(pairs, dissimilarity):
-    """What obeys the triangle inequality."""
+    """The distance that obeys the triangle inequality."""
     return np.sqrt(dissimilarity) if pairs.state["triangle"][0] == SQUARE_ROOT else dissimilarity
 
 
@@ -339,7 +339,7 @@ def fill_condensed(pairs, rows, condensed):
 
 @kernel
 def fill_row(row, x, params, i, others, out):
-    """Fill `out` with the dissimilarities between row `i` of `x` and `others`. O(m) for each."""
+    """Fill `out` with the dissimilarities between row `i` of `x` and `others`. O(m) each."""
     call_row(row, x, params, np.int64(i), others, out)
 
 

@@ -1,4 +1,4 @@
-"""Parts of the work on a `PairTree` that threads do at the same time, each with its own room to work in."""
+"""Work on a `PairTree` that threads share, each with its own workspace."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from evertree.kernels.pairwise.point import point_to_union
 from evertree.kernels.pairwise.search import add_members
 from evertree.kernels.shared.topology import is_leaf
 
-#: Points that are measured at the same time: what is known of more does not fit into the cache.
+#: Points measured together: the data of more would not fit into the cache.
 TOGETHER = 8
 
 
 @inline
 def evaluate_ahead(pairs, rows, others, ahead):
-    """Fill `ahead` with the dissimilarities between `rows` and `others`. O(m) for each."""
+    """Fill `ahead` with the dissimilarities between `rows` and `others`. O(m) each."""
     for t in range(0, others.size, BLOCK):
         some = others[t : t + BLOCK]
         for r in range(rows.size):
@@ -38,7 +38,7 @@ def bound_ahead(pairs, rows, others, ahead):
 
 @inline
 def unite_ahead(linkage, tree, nodes, ahead):
-    """Fill `ahead` for the inner nodes among `nodes` from the leaves (`eq.Recurrence`). O(n) for each line."""
+    """Fill `ahead` for the inner nodes among `nodes` from the leaves (`eq.Recurrence`). O(n) per row."""
     for u in nodes:
         if not is_leaf(u):
             a, b = tree.left[u], tree.right[u]
@@ -50,14 +50,14 @@ def unite_ahead(linkage, tree, nodes, ahead):
 
 @kernel
 def measure_ahead(tree, linkage, rows, others, mates, nodes, ahead):
-    """Fill `ahead` with bounds on the linkage between each of `rows`, which are about to come, and every node.
+    """Fill `ahead` with bounds on the linkage between each of `rows`, about to be inserted, and every node.
 
-    `mates` are all that come with these, `others` are they and the rows of the leaves in the tree; `nodes` are all in
-    the tree, children first. Where there is room for one number instead of two bounds, it is exact. O(n) for each, and
-    then O(n m).
+    `mates` are all rows inserted together with these, `others` are the mates and the rows of the leaves in the tree;
+    `nodes` are all nodes of the tree, children first. If there is room for one number instead of two bounds, it is
+    exact. O(n) each, or O(n m) if exact.
     """
     pairs = tree.pairs
-    for r in range(mates.size):  # each thread needs all of them, and finds the same
+    for r in range(mates.size):  # each thread needs all of them, and computes the same
         measure_pivots(pairs, mates[r])
     for t in range(0, rows.size, TOGETHER):
         some, known = rows[t : t + TOGETHER], ahead[t : t + TOGETHER]

@@ -1,4 +1,4 @@
-"""What a point, or a cluster, changes in a `PairTree` where it comes or goes: heights and cross values above it."""
+"""Insertion and removal of points and clusters in a `PairTree`: changes of heights and cross values above them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from evertree.kernels.shared.worklist import note_due, push
 
 @linkage_may_define
 def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
-    """What is known of ζ(x, y) when node `i` joins x, or leaves it, from what was known before. O(1).
+    """Update what is known about ζ(x, y) when node `i` joins or leaves x. O(1).
 
-    A lower bound, whether it is the value, and its error.
+    Returns a lower bound, whether it is exact, and its error.
     """
     return 0.0, False, 0.0
 
 
 @linkage_may_define
 def changed_height(linkage, tree, w, x, y, i, comes):
-    """The height of w = (x, y) when node `i` joins x, or leaves it; NaN where it has to be computed from pairs."""
+    """The height of w = (x, y) when node `i` joins or leaves x; NaN if it has to be computed from pairs."""
     error = np.float64(tree.error[w])
     value, is_exact, error_after = changed(linkage, tree, tree.height[w], True, error, x, y, i, comes)
     if not is_exact:
@@ -48,7 +48,7 @@ def changed_height(linkage, tree, w, x, y, i, comes):
 
 @inline
 def change_cross(linkage, tree, work, v, side, x, y, i, comes):
-    """Change a cross value of `v`, which is ζ(x, y), when node `i` joins x, or leaves it; note the check if it fell."""
+    """Change a cross value of `v`, which is ζ(x, y), when node `i` joins or leaves x; queue the check if it fell."""
     before, is_exact = cross(tree, v, side)
     value, is_exact, error = changed(linkage, tree, before, is_exact, cross_error(tree, v, side), x, y, i, comes)
     set_cross(tree, v, side, value, is_exact, error)
@@ -58,10 +58,10 @@ def change_cross(linkage, tree, work, v, side, x, y, i, comes):
 
 @step
 def change_path(linkage, tree, work, i, x, comes, top):
-    """Change heights and cross values from `x`, which `i` joins or leaves, up to `top`, or the root. O(depth) mostly.
+    """Change heights and cross values from `x`, which `i` joins or leaves, up to `top`, or the root. Usually O(depth).
 
-    The shape of the tree is still that without `i`, or still that with it. A height that has to be computed from pairs
-    becomes NaN. A check is noted where a cross value fell or a height rose: others that held still hold.
+    The shape of the tree has not changed yet. A height that has to be computed from pairs becomes NaN. A check is
+    queued if a cross value fell or a height rose: others that held still hold.
     """
     while x != top and tree.parent[x] != NULL:
         w, y = np.int64(tree.parent[x]), np.int64(sibling(tree, x))
@@ -88,13 +88,13 @@ def recompute_height(linkage, tree, u):
 
 @linkage_may_define
 def checks_all(linkage):
-    """Whether a check may have held by what the height of the parent said, which changes on the whole path."""
+    """Whether a check may have relied on the height of the parent, which changes on the whole path."""
     return True
 
 
 @step
 def refresh_path(linkage, tree, work, u, comes, top):
-    """From `u` up to `top`, or the root: size, birth, heights that wait for it; note checks, all where a point left."""
+    """Update size, birth and NaN heights from `u` up to `top`, or the root; queue checks, all of them on removal."""
     above = np.int64(NULL) if top == NULL else np.int64(tree.parent[top])
     while u != above:
         a, b = tree.left[u], tree.right[u]
@@ -112,7 +112,7 @@ def refresh_path(linkage, tree, work, u, comes, top):
 
 @linkage_may_define
 def point_cross(linkage, tree, u):
-    """The linkage between the point and a node, as a cross value of the point: a lower bound, and if it is ζ."""
+    """The linkage between the point and a node as a cross value: a lower bound, and whether it is exact."""
     return tree.pairs.lower[u], is_known(tree.pairs, u)
 
 
@@ -126,9 +126,9 @@ def hang_point(linkage, tree, i, k, p):
 
 @step
 def hang_on(linkage, tree, work, i, k, top):
-    """Hang `i`, whose linkage to every node is known, beside `k`; change what is kept up to `top`, note dirty checks.
+    """Attach `i`, whose linkage to every node is known, beside `k`; update nodes up to `top`, queue dirty checks.
 
-    `top` is NULL for the root. Nodes above it hold `i` already, and do not change.
+    `top` is NULL for the root. Nodes above it contain `i` already, and do not change.
     """
     above, error_above = 0.0, 0.0  # ζ between k and its sibling
     if tree.parent[k] != NULL:
@@ -158,9 +158,9 @@ def hang_on(linkage, tree, work, i, k, top):
 
 @step
 def cut_off(linkage, tree, work, i, top):
-    """Cut `i` off, whose linkage to every node is known; change what is kept up to `top`, note dirty checks.
+    """Detach `i`, whose linkage to every node is known; update nodes up to `top`, queue dirty checks.
 
-    `top` is NULL for the root. Above it, `i` will be there again.
+    `top` is NULL for the root. Nodes above it will contain `i` again.
     """
     p = tree.parent[i]
     if p == top:  # its cluster will be that of the sibling
@@ -186,14 +186,14 @@ def cut_off(linkage, tree, work, i, top):
 
 @step
 def take_in(linkage, tree, work, i, k):
-    """Hang leaf `i`, which has been measured, beside node `k`."""
+    """Attach leaf `i`, which has been measured, beside node `k`."""
     hang_on(linkage, tree, work, i, k, np.int64(NULL))
     judge_bounds(tree, tree.pairs.state["evaluated"][0] - tree.pairs.state["evaluated_before"][0])
 
 
 @step
 def let_go(linkage, tree, work, i):
-    """Cut leaf `i` off, which leaves the tree."""
+    """Detach leaf `i`, which is removed from the tree."""
     tree.pairs.state["paused_node"][0] = NULL
     if is_pivot(tree.pairs, i >> 1):
         tree.pairs.state["n_pivots"][0] = 0
@@ -206,9 +206,9 @@ def let_go(linkage, tree, work, i):
 
 @kernel
 def compute_all(tree, linkage, nodes):
-    """Compute sizes, births and heights of the inner nodes among `nodes`, which come children first. O(n² m) at most.
+    """Compute sizes, births and heights of the inner nodes among `nodes`, children first. O(n² m) at most.
 
-    Of the cross values nothing is known.
+    Nothing is known about cross values.
     """
     for u in nodes:
         if not is_leaf(u):

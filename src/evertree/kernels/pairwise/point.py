@@ -1,7 +1,7 @@
-"""One point beside all nodes of a `PairTree`: the linkage between them.
+"""The linkage between one point and all nodes of a `PairTree`.
 
 The dissimilarities between the point and all others, or bounds on them, give bounds on its linkage to every node in one
-pass (`eq.Recurrence`, section 4.3). They are made exact only where they do not decide.
+pass (`eq.Recurrence`, section 4.3). They are made exact only where they are not decisive.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from evertree.kernels.shared.linkage_values import is_first
 from evertree.kernels.shared.recurrence import linkage_of_union
 from evertree.kernels.shared.topology import hangs, is_leaf
 
-#: Points that are measured without bounds after bounds have failed.
+#: Number of points measured without bounds after bounds have failed.
 PATIENCE = 50
 
 
 @linkage_may_define
 def point_to_union(linkage, tree, a, b, z_a, z_b):
-    """The linkage between a point and a ∪ b, or what stands for it in ``pairs.lower`` and ``pairs.upper``. O(1)."""
+    """The linkage between a point and a ∪ b, or what replaces it in ``pairs.lower`` and ``pairs.upper``. O(1)."""
     return linkage_of_union(linkage, z_a, z_b, 0.0, tree.size[a], tree.size[b], 1.0)
 
 
 @linkage_may_define
 def uses_bounds(linkage):
-    """Whether bounds can save evaluations where a point is placed: if it is a minimum or a maximum over pairs.
+    """Whether bounds save evaluations when a point is placed: if it is a minimum or a maximum over pairs.
 
-    A mean needs them all, and so does a radius. Where they do, `matters` and `bound_to_start_from` say how.
+    A mean needs all pairs, and so does a radius. If bounds help, `matters` and `bound_to_start_from` say how.
     """
     return False
 
@@ -53,7 +53,7 @@ def bound_all(tree, i):
 
 @inline
 def evaluate_all(tree, i):
-    """`measure_leaves` exactly; this gives the distances between `i` and the pivots, too. O(n m)."""
+    """`measure_leaves` exactly; this also gives the distances between `i` and the pivots. O(n m)."""
     pairs = tree.pairs
     start = np.int64(0)
     while start < tree.state["leaf_top"][0]:
@@ -68,9 +68,9 @@ def evaluate_all(tree, i):
 
 @step
 def measure_leaves(linkage, tree, i, comes):
-    """Fill ``pairs.lower`` and ``pairs.upper`` for all leaves in the tree but `i`. O(n), O(n m) without bounds.
+    """Fill ``pairs.lower`` and ``pairs.upper`` for all leaves in the tree except `i`. O(n), O(n m) without bounds.
 
-    Where a point leaves, bounds would not tell which values it was decisive for.
+    On removal, bounds would not tell which values the point was decisive for.
     """
     pairs = tree.pairs
     has_bounds = comes and uses_bounds(linkage) and pairs.state["n_pivots"][0] > 0 and pairs.state["unbounded"][0] == 0
@@ -84,7 +84,7 @@ def measure_leaves(linkage, tree, i, comes):
 
 @inline
 def next_in_postorder(tree, u):
-    """The leaf that comes after `u` and the nodes above it that end with it."""
+    """The leaf that follows `u` and the nodes above `u` that end with it."""
     u = tree.right[tree.parent[u]]
     while not is_leaf(u):
         u = tree.left[u]
@@ -120,13 +120,13 @@ def measure_union(linkage, tree, u):
 def measure_point(linkage, tree, i, comes):
     """Fill ``pairs.lower`` and ``pairs.upper`` with bounds on the linkage between leaf `i` and every node. O(n).
 
-    Where they are equal they are the linkage. For a node with `i` below it they mean nothing.
+    If they are equal, they are the linkage. For a node above `i` they are meaningless.
     """
     state = tree.pairs.state
     state["measured"][0] = NULL
     if comes and state["ahead"][0] < state["n_ahead"][0]:
         state["ahead"][0] += 1
-        if tree.pairs.ahead.shape[1] == 1 or state["unbounded"][0] == 0:  # bounds have not failed meanwhile
+        if tree.pairs.ahead.shape[1] == 1 or state["unbounded"][0] == 0:  # bounds have not failed since
             recall_point(linkage, tree)
             return
     measure_leaves(linkage, tree, i, comes)
@@ -135,7 +135,7 @@ def measure_point(linkage, tree, i, comes):
 
 @step
 def recall_point(linkage, tree):
-    """`measure_point` for a leaf that has been measured ahead: compute anew what has changed since. O(n)."""
+    """`measure_point` for a leaf that has been measured ahead: recompute what has changed since. O(n)."""
     pairs = tree.pairs
     pairs.state["unbounded"][0] = max(pairs.state["unbounded"][0] - 1, 0)
     pairs.state["evaluated_before"][0] = pairs.state["evaluated"][0]
@@ -163,7 +163,7 @@ def recall_point(linkage, tree):
 
 @linkage_may_define
 def matters(linkage, pairs, u, best):
-    """Whether node `u` may hold a point that changes the linkage `best` found so far, where bounds are used."""
+    """Whether node `u` may hold a point that changes the linkage `best` found so far, if bounds are used."""
     return False
 
 
@@ -175,7 +175,7 @@ def may_be(pairs, u, value):
 
 @linkage_may_define
 def bound_to_start_from(linkage, pairs, u):
-    """The bound on the linkage between the point and `u` that it may be, or lies beyond, where bounds are used."""
+    """The bound on the linkage between the point and `u` from which to search for its value, if bounds are used."""
     return pairs.lower[u]
 
 
@@ -187,7 +187,7 @@ def is_known(pairs, u):
 
 @inline
 def know_leaf(pairs, i, u):
-    """The dissimilarity between leaf `i`, which has been measured, and leaf `u`, known from now on. O(m)."""
+    """The dissimilarity between leaf `i`, which has been measured, and leaf `u`; it is stored. O(m)."""
     if not is_known(pairs, u):
         pairs.lower[u] = dissimilarity(pairs, i >> 1, u >> 1)
         pairs.upper[u] = pairs.lower[u]
@@ -226,7 +226,7 @@ def point_value(linkage, tree, i, u, floor):
 
 @step
 def know_smaller_first(linkage, tree, i, k, floor):
-    """`know_children`, if one of two has the value of their union: if it is not the smaller one, it is the larger."""
+    """`know_children` for a minimum or a maximum, where one of two children has the value of their union."""
     pairs = tree.pairs
     make_known(linkage, tree, i, k)
     is_left_smaller = tree.size[tree.left[k]] <= tree.size[tree.right[k]]
@@ -249,7 +249,7 @@ def know_children(linkage, tree, i, k, floor):
 
 @inline
 def judge_bounds(tree, n_evaluated):
-    """Do without bounds for a while if they did not save half of the evaluations that a point takes."""
+    """Stop using bounds for a while if they did not save half of the evaluations for a point."""
     if n_evaluated > tree.state["n_points"][0] // 2:
         tree.pairs.state["unbounded"][0] = PATIENCE
 

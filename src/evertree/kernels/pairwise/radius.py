@@ -1,4 +1,4 @@
-"""Covering radius and center of nodes: minimax linkage (`eq.MinimaxLinkage`) depends on the union of clusters alone."""
+"""Covering radius and center of nodes: minimax linkage (`eq.MinimaxLinkage`) depends only on the union of clusters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def radius_with(tree, u, i):
     around = center_of(tree, u)
     if max(tree.height[u], pairs.lower[around]) <= best:
         best, center = max(tree.height[u], pairs.lower[around]), around
-    if best > tree.height[u]:  # no point of u covers u with less than that
+    if best > tree.height[u]:  # no point of u covers u within less than that
         count = collect_rows(tree, u, pairs.others)
         pairs.others[count] = i >> 1
         n_rows = 0
@@ -52,7 +52,7 @@ def find_radius(tree, u, most):
 
 @inline
 def just_above(value):
-    """A number that is above `value` and no other value that matters."""
+    """A number just above `value`, below any other relevant value."""
     return value + 1e-12 * value + 1e-300
 
 

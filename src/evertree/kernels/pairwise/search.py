@@ -1,4 +1,4 @@
-"""Searches of a `PairTree` for a node that would rather merge with a given one."""
+"""Searches of a `PairTree` for a node in a blocking pair with a given one."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from evertree.kernels.shared.neighbours import begin_search, forget_near, note_o
 from evertree.kernels.shared.partner_search import climb
 from evertree.kernels.shared.topology import hangs
 
-#: A cluster of fewer than one in so many points is searched for by way of neighbours: it is cheaper.
+#: For clusters of less than one in this many points, searches go through neighbours, which is cheaper.
 FEW = 32
 
-#: Lists hold values in the type of the data. Those that differ by more than this part differ there, too.
+#: Lists hold values in the dtype of the data. Values that differ by more than this, relatively, differ there too.
 APART = 1e-6
 
 
 @linkage_must_define
 def with_member(linkage, so_far, value, share):
-    """ζ between some members of a cluster and a leaf, with a member more: its dissimilarity and share of the weight."""
+    """ζ between members of a cluster and a leaf, with one more member: its dissimilarity and share of the weight."""
 
 
 @linkage_must_define
 def without_members(linkage):
-    """The same without any members."""
+    """The same, without any members."""
 
 
 @step
 def add_members(linkage, tree, a, rows, start, stop):
-    """Add members of `a` to its linkage to the leaves from row `start` to `stop`, in ``pairs.lower``. O(m) for a pair.
+    """Add members of `a` to its linkage to the leaves from row `start` to `stop`, in ``pairs.lower``. O(m) per pair.
 
     All are compared with a block of leaves while it is in the cache.
     """
@@ -51,9 +51,9 @@ def add_members(linkage, tree, a, rows, start, stop):
 
 @step
 def measure_cluster(linkage, tree, a):
-    """Fill ``pairs.lower`` and ``pairs.upper`` with ζ between `a` and every node; False if it has paused. O(|a| n m).
+    """Fill ``pairs.lower`` and ``pairs.upper`` with ζ between `a` and every node; False after a pause. O(|a| n m).
 
-    For nodes above or below `a` they mean nothing. For minimax linkage they are the largest dissimilarity.
+    For nodes above or below `a` they are meaningless. For minimax linkage they are the largest dissimilarity.
     """
     pairs, state = tree.pairs, tree.pairs.state
     if state["measured"][0] == a:
@@ -87,7 +87,7 @@ def measure_cluster(linkage, tree, a):
 
 @linkage_may_define
 def measured_value(linkage, tree, a, u, floor):
-    """ζ(a, u) if it is below `floor`, otherwise a value from `floor` on, after `a` has been measured."""
+    """ζ(a, u) if it is below `floor`, otherwise a value of at least `floor`, after `a` has been measured."""
     return tree.pairs.lower[u]
 
 
@@ -112,10 +112,10 @@ def exhaust_pairs(linkage, tree, a, limit):
 
 @step
 def partner_by_pairs(linkage, tree, search, a, limit):
-    """The node that `a` would rather merge with, below `limit`, and ζ: NULL if none was found, BUSY after a pause.
+    """The node in a blocking pair with `a`, below `limit`, and ζ; NULL if none was found, BUSY after a pause.
 
-    A descent would compare `a` with half of all points at once: by way of neighbours where `a` is small, otherwise with
-    all nodes, which costs no more.
+    A descent would compare `a` with half of all points at once. So small clusters are searched through neighbours, and
+    others among all nodes, which costs no more.
     """
     if (
         search.state["reach"][0] == EVERYWHERE
@@ -127,7 +127,7 @@ def partner_by_pairs(linkage, tree, search, a, limit):
 
 @step
 def find_near_points(linkage, tree, search, i):
-    """Fill the list of leaf `i`, by looking at all others; return how many steps are left: none. O(n m)."""
+    """Fill the list of leaf `i` by comparing it with all others; return the number of steps left, 0. O(n m)."""
     pairs = tree.pairs
     start = np.int64(0)
     while start < tree.state["leaf_top"][0]:
@@ -139,7 +139,7 @@ def find_near_points(linkage, tree, search, i):
 
 @step
 def are_lists_shared(tree, search):
-    """Whether threads wait to fill lists, and there is an empty one. O(n)."""
+    """Whether threads are ready to fill lists, and there is an empty one. O(n)."""
     is_empty = False
     if tree.pairs.state["shared_from"][0] != UNLIMITED:
         for row in range(tree.state["leaf_top"][0]):
@@ -149,7 +149,7 @@ def are_lists_shared(tree, search):
 
 @inline
 def is_there(linkage, tree, i, u, value):
-    """Whether `u` is there at ζ = `value` from leaf `i`, which is new, and merges later, within the tolerance."""
+    """Whether `u`, at ζ = `value` from the new leaf `i`, exists by then and merges later, within the tolerance."""
     if value < tree.height[u] - linkage.tolerance * tree.height[u]:
         return False
     return tree.parent[u] == NULL or merges_above(linkage, tree, linkage.tolerance, u, value, i, u)
@@ -160,14 +160,14 @@ def list_nearest(tree, search, i):
     """Fill the list of leaf `i`, which has been measured, and put `i` on the lists of those on it. O(n m).
 
     Bounds save evaluations and decide nothing: the list is the one that all values would give. Otherwise a tree would
-    depend on its pivots, which are chosen anew when a file is opened.
+    depend on its pivots, which are chosen again when a file is opened.
     """
     pairs, row = tree.pairs, i >> 1
     forget_near(search, i, 0)
     for other in range(tree.state["leaf_top"][0]):
         if hangs(tree, 2 * other):
             note_one(search, i, 2 * other, pairs.lower[2 * other])
-    farthest = 0.0  # of as many points as the list has room for: none beyond it will be on the list
+    farthest = 0.0  # of as many points as fit on the list: none beyond it will be on the list
     for k in range(search.near.shape[1]):
         if search.near[row, k] != NULL:
             farthest = max(farthest, know_leaf(pairs, i, np.int64(search.near[row, k])))
@@ -183,9 +183,9 @@ def list_nearest(tree, search, i):
 
 @step
 def place_by_pairs(linkage, tree, search, i):
-    """Measure leaf `i`, which is new, and find the node beside which it belongs: near the points nearest to it. O(n m).
+    """Measure the new leaf `i`, and find the node beside which it belongs, near the points nearest to it. O(n m).
 
-    It is the one with the smallest ζ that is from its own height up to that of its parent.
+    It is the one with the smallest ζ among those whose ζ is between their own height and that of their parent.
     """
     measure_point(linkage, tree, i, True)
     list_nearest(tree, search, i)

@@ -12,7 +12,7 @@ from evertree.kernels.pairwise.pairs import collect_rows
 
 @inline
 def collect_both(tree, a, c):
-    """Fill ``pairs.rows`` with the members of the one node that has fewer, ``pairs.others`` with those of the other."""
+    """Fill ``pairs.rows`` with the members of the node that has fewer, ``pairs.others`` with those of the other."""
     n_rows = collect_rows(tree, a, tree.pairs.rows)
     n_others = collect_rows(tree, c, tree.pairs.others)
     if n_rows > n_others:
@@ -21,23 +21,22 @@ def collect_both(tree, a, c):
     return n_rows, n_others
 
 
-#: Instead of a value: the comparison of two nodes is at its beginning.
+#: Instead of a value: the comparison of two nodes has not started.
 NOTHING_YET = -1.0
 
 
 @linkage_must_define
 def compare(linkage, tree, a, c, floor, start, value):
-    """ζ(a, c) as far as it matters, from pairs of members. O(|a| |c| m) at most, often much less.
+    """ζ(a, c), where it matters, from pairs of members. O(|a| |c| m) at most, often much less.
 
-    It goes on from the row `start` with the `value` so far, which is NOTHING_YET at the beginning. It returns ζ if that
-    is below `floor`, otherwise a value from `floor` up to ζ; whether it is ζ; and the next row, which is -1 when it is
-    done.
+    It continues from row `start` with the `value` so far, NOTHING_YET at the start. It returns ζ if that is below
+    `floor`, otherwise a value from `floor` up to ζ; whether it is ζ; and the next row, -1 when done.
     """
 
 
 @step
 def value_below(linkage, tree, a, c, floor):
-    """ζ(a, c) if it is below `floor`, otherwise a value from `floor` up to it, in one go."""
+    """ζ(a, c) if it is below `floor`, otherwise a value from `floor` up to it, without a pause."""
     pause_at = tree.pairs.state["pause_at"][0]
     tree.pairs.state["pause_at"][0] = UNLIMITED
     value, _, _ = compare(linkage, tree, a, c, floor, np.int64(0), NOTHING_YET)
@@ -47,5 +46,5 @@ def value_below(linkage, tree, a, c, floor):
 
 @inline
 def value_between(linkage, tree, a, c):
-    """ζ(a, c), exactly and in one go."""
+    """ζ(a, c), exactly and without a pause."""
     return value_below(linkage, tree, a, c, np.inf)

@@ -1,9 +1,9 @@
-"""How far points stand apart: collusive displacement and height jump, the largest on the way to the root.
+"""How far points stand apart: collusive displacement and height jump, the largest on the path to the root.
 
-On that way a cluster with the point, the point alone at first, joins others at a node. *Displacement* is how many times
-larger the others are: the measure of robust random cut forests, "collusive" because a whole cluster may stand apart.
-*Jump* is the rise in height from the cluster to the node, times how often its size doubles there. Points that are equal
-are one: where the node has height 0, nobody stands apart.
+On that path a cluster that contains the point, at first the point alone, joins others at a node. *Displacement* is how
+many times larger the others are: the measure of robust random cut forests, "collusive" because a whole cluster may
+stand apart. *Jump* is the rise in height from the cluster to the node, times how often its size doubles there. Equal
+points count as one: at a node of height 0, nothing stands apart.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def sq_dists_to_point(mean, a, b, points, k):
 
 @inline
 def standing_apart(measure, size, size_beside, height, height_above, enough):
-    """How far a cluster stands apart that joins another in a node above it, where that may be more than `enough`."""
+    """How far a cluster stands apart from the one it joins in a node above, if that may exceed `enough`."""
     if not height_above > 0.0:
         return 0.0
     ratio = size_beside / size
     if measure == DISPLACEMENT:
         return ratio
     rise = height_above - height
-    # A logarithm takes as long as a distance, and few are needed: log(1 + x) is at most x.
+    # A logarithm is as expensive as a distance, and few are needed: log(1 + x) is at most x.
     if not rise * ratio * LOG2_E > enough:
         return 0.0
     return rise * math.log1p(ratio) * LOG2_E
@@ -53,11 +53,11 @@ def standing_apart(measure, size, size_beside, height, height_above, enough):
 
 @kernel
 def score_points(tree, linkage, points, measure, score, node, beside, joined):
-    """Score points of weight 1 that are not in the tree, each as if it were hung into it alone.
+    """Score points of weight 1 that are not in the tree, each as if it alone were inserted.
 
-    Each goes down from the root to the nearer child (a tie goes to the older) while it would join that before the
-    child's sibling does. Fills, for each point, `score`; `node`, the one that with the point stands apart, NULL for the
-    point alone; `beside`, the node that it joins; and `joined`, ζ between the two. O(m) for each node passed.
+    Each descends from the root to the nearer child (a tie goes to the older) as long as it would join that child before
+    the child's sibling does. Fills, for each point, `score`; `node`, the one that stands apart together with the point,
+    NULL for the point alone; `beside`, the node that it joins; and `joined`, ζ between the two. O(m) per node visited.
     """
     for k in range(points.shape[0]):
         best, best_node, best_beside, best_value = 0.0, np.int64(NULL), np.int64(NULL), 0.0
@@ -91,7 +91,7 @@ def score_points(tree, linkage, points, measure, score, node, beside, joined):
 
 @kernel
 def score_places(tree, linkage, place, value, measure, score, node, beside, joined):
-    """As `score_points`, for points of which is known beside which node each would be hung, and ζ between the two."""
+    """As `score_points`, for points whose places, the nodes beside which they would be attached, and ζ are known."""
     for k in range(place.size):
         u = np.int64(place[k])
         height = height_of(linkage, value[k])
@@ -102,7 +102,7 @@ def score_places(tree, linkage, place, value, measure, score, node, beside, join
             height_above = height_of(linkage, tree.height[above])
             other = np.int64(sibling(tree, u))
             worth = standing_apart(measure, tree.size[u] + 1.0, tree.size[other], height, height_above, 0.0)
-            if worth >= best and worth > 0.0:  # of equal ones the highest, as on the way down
+            if worth >= best and worth > 0.0:  # of equal ones the highest, as in the descent
                 best, best_node, best_beside, best_value = worth, u, other, tree.height[above]
             u, above, height = above, np.int64(tree.parent[above]), height_above
         score[k], node[k], beside[k], joined[k] = best, best_node, best_beside, best_value
@@ -112,7 +112,7 @@ def score_places(tree, linkage, place, value, measure, score, node, beside, join
 def score_leaves(tree, linkage, nodes, measure, score, node):
     """Score the points of the tree: fill ``score[u]`` and ``node[u]``, the one above or at `u` that stands apart most.
 
-    `nodes` are all, children first. NULL where nothing stands apart. O(n).
+    `nodes` are all nodes, children first. NULL if nothing stands apart. O(n).
     """
     score[tree.state["root"][0]] = 0.0
     node[tree.state["root"][0]] = NULL

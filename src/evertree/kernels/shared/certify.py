@@ -1,7 +1,7 @@
 """Replays of the merges of a tree in order of height, to see whether each was a minimum when made (`tab.HAC`).
 
-Clusters that are there at the same time must not be closer than the height at which the first of the two goes. So each
-cluster is compared, when it is made, with all that are there. These replays know nothing of searches and bounds.
+Clusters that exist at the same time must not be closer than the height at which the first of the two is merged. So each
+cluster is compared, when it is formed, with all that exist. These replays do not rely on searches and bounds.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from evertree.kernels.shared.topology import is_leaf
 
 @kernel
 def replay_means(tree, linkage, nodes, alive, place):
-    """Replay the merges of a `MeanTree`. O(n² m), and no more memory than the tree.
+    """Replay the merges of a `MeanTree`. O(n² m), with no more memory than the tree.
 
-    `nodes` are the leaves and then the inner nodes in order of height; `alive` (n,) and `place` (capacity,) are room.
-    Returns two clusters that were closer than the first merge of one of them; NULL and NULL if there are none.
+    `nodes` are the leaves and then the inner nodes in order of height; `alive` (n,) and `place` (capacity,) are
+    workspace. Returns two clusters closer than the height at which the first of them merges, or NULL and NULL.
     """
     count = 0
     for u in nodes:
@@ -45,14 +45,14 @@ def replay_means(tree, linkage, nodes, alive, place):
 
 @inline
 def is_too_close(linkage, value, death_a, death_c):
-    """Whether two clusters are closer than the height at which the first of them goes."""
+    """Whether two clusters are closer than the height at which the first of them merges."""
     first = min(death_a, death_c)
     return value < first - linkage.tolerance * first
 
 
 @inline
 def find_too_close(linkage, value_of, clusters, alive, n_alive, a, dies):
-    """A slot among the first `n_alive` of `alive` that is too close to `a`, by `value_of` the two; NULL for none."""
+    """A slot among the first `n_alive` of `alive` that is too close to `a` by `value_of`; NULL for none."""
     for k in range(n_alive):
         c = alive[k]
         if c != a and is_too_close(linkage, value_of(clusters, a, c), dies[a], dies[c]):
@@ -62,11 +62,11 @@ def find_too_close(linkage, value_of, clusters, alive, n_alive, a, dies):
 
 @kernel
 def replay_by_recurrence(linkage, d, size, alive, merges, death):
-    """Replay merges of slots, as `evertree.kernels.shared.nn_chain` has them, by `eq.Recurrence`. O(n²).
+    """Replay merges of slots, as in `evertree.kernels.shared.nn_chain`, by `eq.Recurrence`. O(n²).
 
-    ``d`` (n, n), ``size`` (n,) and ``alive`` (n,) as `merge_by_recurrence` has them. ``death`` (2 n - 1,) holds the
-    height at which each point, and then each of `merges`, merges with another. Returns how many merges had been made
-    when two clusters were found too close, -1 if none were, and their slots.
+    ``d`` (n, n), ``size`` (n,) and ``alive`` (n,) as in `merge_by_recurrence`. ``death`` (2 n - 1,) holds the height at
+    which each point, and then each of `merges`, merges with another. Returns the number of merges made when two
+    clusters were found to be too close, -1 if none were, and their slots.
     """
     n = d.shape[0]
     dies = death[:n]
@@ -88,7 +88,7 @@ def replay_by_recurrence(linkage, d, size, alive, merges, death):
 
 @kernel
 def replay_by_radius(linkage, d, farthest, ring, alive, merges, death):
-    """As `replay_by_recurrence`, for minimax linkage. O(n²), and O(|A| + |B|) for each two clusters."""
+    """As `replay_by_recurrence`, for minimax linkage. O(n²), and O(|A| + |B|) for each pair of clusters."""
     n = d.shape[0]
     dies = death[:n]
     for i in range(n):

@@ -1,4 +1,4 @@
-"""The check at a node, and what a move changes: by the kind of tree, when a kernel is compiled."""
+"""The check at a node, and what a move changes: chosen by the kind of tree at compile time."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from evertree.kernels.shared.topology import children, sibling
 from evertree.kernels.statistics.means import sq_dist
 from evertree.kernels.statistics.merge import merge_after_move
 
-#: A check that holds by this many tolerances holds, however its values were found.
+#: A check that holds by this many tolerances holds, no matter how its values were computed.
 CLEARLY = 100.0
 
-#: From so many columns on, it pays to look whether a check holds clearly before it is made.
+#: From this many columns on, it pays to test whether a check clearly holds before making it.
 MANY_COLUMNS = 96
 
 
 @inline
 def holds_clearly(linkage, tree, v):
-    """Whether the check at `v` holds without any doubt. At most O(m), and often O(1).
+    """Whether the check at `v` clearly holds. At most O(m), and often O(1).
 
-    The mean of v = (a, b) stands between those of a and b, and how far it is from the mean of the sibling c follows
-    from the height of the parent. By the triangle inequality a and b are not much nearer to c; if that does not decide,
-    the distance between one of them and c gives that of the other (Stewart's theorem).
+    The mean of v = (a, b) lies between those of a and b, and its distance from the mean of the sibling c follows from
+    the height of the parent. By the triangle inequality a and b are not much nearer to c; if that does not decide, the
+    distance between one of them and c gives that of the other (Stewart's theorem).
     """
     c = sibling(tree, v)
     a, b = children(tree, v)
@@ -68,10 +68,10 @@ def _is_inverted_by_pairs(linkage, tree, tolerance, v):
 
 
 #: The check (`def.LocalStructuralOptimality`) at `v`: its child that is closer to the sibling of `v` than to its own.
-#: NULL if there is none; BUSY if it takes so long that it has paused.
+#: NULL if there is none; BUSY if it has paused.
 find_near = choose("tree", {MeanTree: _check_means, PairTree: check_pairs})
 
-#: Compute what a move changed, which made `v` the union of its child `near` and its old sibling.
+#: Update what changed by the move that made `v` the union of its child `near` and its old sibling.
 update_after_move = choose("tree", {MeanTree: _update_means, PairTree: update_pairs})
 
 #: Whether `v` is above its parent (`def.treeMonotonicity`).
@@ -94,9 +94,9 @@ merges_above = choose("tree", {MeanTree: _exceeds_by_means, PairTree: _exceeds_b
 
 @step
 def is_blocking(linkage, tree, tolerance, a, q, value):
-    """Whether `a` and `q`, ζ(a, q) being `value`, are there by then and both merge later, within the tolerance.
+    """Whether `a` and `q`, with ζ(a, q) = `value`, both exist by then and merge later, within the tolerance.
 
-    Where neither is above the other, that is a blocking pair.
+    If neither is above the other, they are a blocking pair.
     """
     if tree.parent[a] == NULL or tree.parent[q] == NULL or tree.parent[a] == tree.parent[q]:
         return False

@@ -1,7 +1,7 @@
-"""The ultrametric that a tree induces (the matrix U of the paper's section 5.2). All O(n²), as their result is.
+"""The ultrametric that a tree induces (the matrix U of the paper's section 5.2). All in O(n²), the size of the result.
 
-Leaves are numbered by where they stand in postorder; ``position`` says where each stands among the live keys. The pairs
-that meet at a node with children a and b are the stretch of a times the stretch of b.
+Leaves are numbered in postorder; ``position`` is the position of each among the live keys. The pairs that meet at a
+node with children a and b are the range of a times the range of b.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from evertree.kernels.compile import inline, kernel
 
 @inline
 def condensed_index(n, i, j):
-    """Where the pair i ≠ j stands in a condensed matrix, as SciPy has it."""
+    """The index of the pair i ≠ j in SciPy's condensed matrix."""
     if i > j:
         i, j = j, i
     return n * i - i * (i + 1) // 2 + (j - i - 1)

@@ -1,4 +1,4 @@
-"""Searches of a part for partners of nodes of other parts, and walks over subtrees in postorder."""
+"""Searches in one part for partners of nodes of other parts, and traversals of subtrees in postorder."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def find_below(linkage, tree, search, a, start):
 def find_partners(tree, search, linkage, queries, twins, starts, partner, value):
     """For each of `queries`, fill in its partner in a blocking pair below ``starts[i]``, or NULL, and ζ.
 
-    A query is a leaf outside the tree with the statistics of a node of another part. Its parent, outside too, has the
+    A query is a leaf outside the tree with the statistics of a node of another part. Its parent, also outside, has the
     height of the parent of that node. ``twins[i]`` is the node of the tree that is the same cluster, or NULL. Leaves
-    that a query meets go on its list of neighbours. O(width · depth · m) for each.
+    that a query visits go on its list of neighbours. O(width · depth · m) each.
     """
     root = tree.state["root"][0]
     for i in range(queries.size):
@@ -82,7 +82,7 @@ def find_partners(tree, search, linkage, queries, twins, starts, partner, value)
 
 @inline
 def may_contain_partner(linkage, tree, search, a, u):
-    """Whether there may be a partner of `a` below the subtree that stub `u` stands for."""
+    """Whether there may be a partner of `a` in the subtree that stub `u` stands for."""
     if not tree.height[u] > tree.height[a]:
         return False
     distance = np.sqrt(sq_dist(tree.mean, a, u)) - tree.radius[u]
@@ -94,8 +94,8 @@ def may_contain_partner(linkage, tree, search, a, u):
 def choose_stubs(tree, search, linkage, queries, owner, own, stubs):
     """Fill each row of `stubs` with leaves of other owners that may contain a partner of a query, then NULL.
 
-    ``owner[row]`` is that of a leaf. They are those that the query met, the nearest first; where searches are
-    exhaustive, all of them. O(N_NEAR m) for each query, or O(n m).
+    ``owner[row]`` is the owner of a leaf. The leaves are those that the query visited, the nearest first; if searches
+    are exhaustive, all of them. O(N_NEAR m) per query, or O(n m).
     """
     is_exact = search.state["reach"][0] == EVERYWHERE
     for i in range(queries.size):

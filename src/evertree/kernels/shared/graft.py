@@ -1,6 +1,6 @@
 """Blocking pairs and grafts.
 
-Two clusters are a blocking pair if both are there by the time at which they would merge, and both merge later in the
+Two clusters are a blocking pair if both exist at the height at which they would merge, and both merge later in the
 tree: max(h(A), h(Q)) ≤ ζ(A, Q) < min(h(parent of A), h(parent of Q)). A graft resolves it.
 """
 
@@ -21,7 +21,7 @@ from evertree.kernels.shared.worklist import push, refresh, refresh_up
 
 @inline
 def meeting_node(tree, search, a, q):
-    """The smallest cluster that holds both `a` and `q`; NULL if it is one of them. O(depth)."""
+    """The smallest cluster that contains both `a` and `q`; NULL if it is one of them. O(depth)."""
     stamp = begin_search(search)
     u = a
     while u != NULL:
@@ -33,8 +33,8 @@ def meeting_node(tree, search, a, q):
     return np.int64(NULL if u in (a, q) else u)
 
 
-# A graft changes no cluster from the node at which `x` and `target` meet upwards: only the height of this node. Where
-# that is the parent of `x`, the sibling takes its place, and is the same cluster when `x` is back.
+# A graft changes no cluster at or above the node where `x` and `target` meet: only the height of this node. If that is
+# the parent of `x`, the sibling takes its place, and is the same cluster once `x` is attached again.
 
 
 def _graft_means(linkage, tree, work, x, target, top):
@@ -63,7 +63,7 @@ def _graft_means(linkage, tree, work, x, target, top):
 def _graft_pairs(linkage, tree, work, x, target, top):
     state = tree.pairs.state
     pause_at = state["pause_at"][0]
-    state["pause_at"][0] = UNLIMITED  # an edit is made in one go
+    state["pause_at"][0] = UNLIMITED  # an edit must not pause
     measure_cluster(linkage, tree, x)
     is_parent = tree.parent[x] == top
     s = np.int64(sibling(tree, x))
@@ -72,27 +72,28 @@ def _graft_pairs(linkage, tree, work, x, target, top):
         top = s
     else:
         u = tree.parent[s]
-        while u != top:  # x is not below these any more
+        while u != top:  # x is no longer below these
             measure_union(linkage, tree, u)
             u = tree.parent[u]
     hang_on(linkage, tree, work, x, target, top)
     state["pause_at"][0] = pause_at
 
 
-#: Cut `x` off: its sibling takes the place of their parent. Hang it beside `target`, which it meets at `top`. Note the
-#: dirty checks. O(m depth below top) with statistics, O(|x| n m) for pairs and more where a height must be found anew.
+#: Detach `x`, whose sibling takes the place of their parent, and attach it beside `target`, which it meets at `top`.
+#: Queue the dirty checks. O(m depth below top) with statistics, O(|x| n m) for pairs, and more if a height must be
+#: recomputed.
 graft = choose("tree", {MeanTree: _graft_means, PairTree: _graft_pairs})
 
 
 @inline
 def is_lighter(tree, a, q):
-    """Whether `a` has less weight than `q`, or as much and the older point is in `q`."""
+    """Whether `a` has less weight than `q`, or the same weight and `q` has the older point."""
     return tree.size[a] < tree.size[q] or (tree.size[a] == tree.size[q] and tree.birth[a] > tree.birth[q])
 
 
 @inline
 def resolve(linkage, tree, work, search, a, q):
-    """Graft the lighter of two nodes beside the other; False if one is above the other, so that it cannot be."""
+    """Graft the lighter of two nodes beside the other; False if one is above the other, so that this is impossible."""
     top = meeting_node(tree, search, a, q)
     if top == NULL:
         return False

@@ -11,7 +11,7 @@ from evertree.kernels.shared.topology import is_leaf
 
 @kernel
 def make_monotone(tree, nodes, height):
-    """Raise ``height[u]`` of each of `nodes`, which come children first, to that of its children. O(n)."""
+    """Raise ``height[u]`` of each of `nodes`, children first, to that of its children. O(n)."""
     for u in nodes:
         if not is_leaf(u):
             height[u] = max(height[u], height[tree.left[u]], height[tree.right[u]])

@@ -16,10 +16,10 @@ from evertree.kernels.shared.worklist import pop, pop_lowest, push
 
 @inline
 def guarded_tolerance(linkage, work):
-    """The tolerance of the linkage, ten times wider for every quota of moves that has been used up.
+    """The tolerance of the linkage, ten times wider for each quota of moves used up.
 
-    The procedure ends in exact arithmetic (`thm.Convergence`). Should rounding ever make it go round in circles, the
-    tolerance grows until nothing is worth a move: no input can loop.
+    The procedure terminates in exact arithmetic (`thm.Convergence`). Should rounding ever cause a cycle, the tolerance
+    grows until no move is needed: no input can loop forever.
     """
     moves = work.state["moves"][0] - work.state["moves_before"][0]
     return linkage.tolerance * 10.0 ** (moves // work.state["quota"][0])
@@ -31,10 +31,10 @@ def _may_always(linkage, tree, tolerance, v, near):
 
 
 def _may_towards_batch(linkage, tree, tolerance, v, near):
-    """If `near` and the sibling are a blocking pair, or to break the higher child of a parent that is too low.
+    """Whether `near` and the sibling are a blocking pair, or the move breaks the higher child of a parent below it.
 
-    Ward, for one, is reducible, but not strongly: other moves may break a merge of batch clustering, and a graft would
-    undo them.
+    Ward, for example, is reducible, but not strongly: other moves may break a merge of batch clustering, and a graft
+    would undo them.
     """
     c = sibling(tree, v)
     highest = max(tree.height[near], tree.height[c])
@@ -57,13 +57,13 @@ def _push_beyond(linkage, tree, work, g):
         push(work, sibling(tree, g))
 
 
-#: Note the checks that read the height of `g`, which has changed, beside those that read its parts: `may_move` does.
+#: Queue the checks that read the changed height of `g`, in addition to those that read its parts: `may_move` does.
 push_readers = by_property("strongly_reducible", {True: _push_none, False: _push_beyond})
 
 
 @inline
 def make_move(linkage, tree, work, v, near):
-    """Join `near`, a child of `v`, with the sibling of `v`: one NNI move, and the checks that it makes dirty."""
+    """Join `near`, a child of `v`, with the sibling of `v`: one NNI move. Queue the checks that it makes dirty."""
     g, c = tree.parent[v], sibling(tree, v)
     far = sibling(tree, near)
     swap_with_uncle(tree, far)
@@ -78,7 +78,7 @@ def make_move(linkage, tree, work, v, near):
 
 @inline
 def note_empty(work):
-    """The worklist is empty: the guard counts from here, and notes whether it had to act."""
+    """Note that the worklist is empty: the guard counts from here, and records whether it had to act."""
     if work.state["moves"][0] - work.state["moves_before"][0] >= work.state["quota"][0]:
         work.state["guarded"][0] += 1
     work.state["moves_before"][0] = work.state["moves"][0]
@@ -88,15 +88,15 @@ def note_empty(work):
 def homogenise(tree, work, linkage, max_checks, max_moves):
     """Refine until the worklist is empty, or a limit is reached.
 
-    `tab.OHC`: find a node at which local homogeneity is violated; swap its child with the larger dissimilarity to its
-    sibling, `far`, with that sibling; go on until there is none. With statistics, each check is O(m) and a move changes
-    those of one node.
+    `tab.OHC`: find a node at which local homogeneity is violated; swap its child `far`, the one with the larger
+    dissimilarity to its sibling, with that sibling; repeat until there is none. With statistics, each check is O(m) and
+    a move changes those of one node.
     """
     last_check = work.state["checks"][0] + max_checks
     last_move = work.state["moves"][0] + max_moves
     while work.state["pending"][0] > 0 and work.state["checks"][0] < last_check and work.state["moves"][0] < last_move:
         v = pop_lowest(tree, work) if work.state["goal"][0] == STABLE_FROM_BELOW else pop(work)
-        if tree.parent[v] <= NULL:  # the root, or a node that was given back
+        if tree.parent[v] <= NULL:  # the root, or a node that was freed
             continue
         work.state["checks"][0] += 1
         tolerance = guarded_tolerance(linkage, work)

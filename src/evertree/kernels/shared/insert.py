@@ -34,13 +34,13 @@ def _hang_by_means(linkage, tree, work, i, k):
     refresh_up(linkage, tree, work, np.int64(p), np.int64(NULL))
 
 
-#: Find out what is needed of leaf `i` beside every node.
+#: Compute what insertion of leaf `i` needs to know about every node.
 prepare = choose("tree", {MeanTree: _prepare_means, PairTree: _prepare_pairs})
 
 #: The child of `k` that is closer to leaf `i` than to its own sibling, the closer of the two; NULL if none is.
 nearer_to = choose("tree", {MeanTree: _nearer_by_means, PairTree: nearer_to_point})
 
-#: Hang leaf `i` beside `k`; compute its path anew; note the dirty checks.
+#: Attach leaf `i` beside `k`; recompute its path; queue the dirty checks.
 hang = choose("tree", {MeanTree: _hang_by_means, PairTree: take_in})
 
 
@@ -61,7 +61,7 @@ def find_place(tree, linkage, i):
 
 @inline
 def insert_leaf(tree, work, linkage, i):
-    """Hang leaf `i`, whose row is filled, where it belongs."""
+    """Insert leaf `i`, whose row is filled, where it belongs."""
     tree.state["n_points"][0] += 1
     prepare(linkage, tree, i)
     if tree.state["root"][0] == NULL:
@@ -72,7 +72,7 @@ def insert_leaf(tree, work, linkage, i):
 
 @kernel
 def place_leaf(tree, work, linkage, i):
-    """Hang leaf `i` where it belongs, without the moves that may follow."""
+    """Insert leaf `i` where it belongs, without the moves that may follow."""
     insert_leaf(tree, work, linkage, i)
 
 
@@ -81,5 +81,5 @@ def insert_leaves(tree, work, linkage, leaves):
     """Insert `leaves` one after the other, making the tree homogeneous after each."""
     for i in leaves:
         insert_leaf(tree, work, linkage, i)
-        # As int64, or literals would have it compiled once more.
+        # As int64: literals would trigger another compilation.
         homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))

@@ -1,7 +1,7 @@
-"""The value of a linkage that follows from means and variances, and the comparison on which everything rests.
+"""The value of a linkage that follows from means and variances, and the comparison on which everything relies.
 
-ζ(a, b) is an offset, which follows from the variances, and the squared distance between the means times a factor, which
-follows from the sizes (`eq.WardLinkage`, `eq.AverageLinkSimple`): the linkage has the two.
+ζ(a, b) is an offset, which follows from the variances, plus the squared distance between the means times a factor,
+which follows from the sizes (`eq.WardLinkage`, `eq.AverageLinkSimple`): the linkage defines both.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from evertree.kernels.statistics.means import sq_dist, sq_dist_error
 
 @linkage_must_define
 def factor(linkage, size_a, size_b):
-    """What the squared distance between the means is multiplied with: of numbers, and of arrays of NumPy.
+    """The factor of the squared distance between the means, for numbers and NumPy arrays.
 
-    It is symmetric and positive, at most the smaller size or 1, and never falls when a size grows.
+    It is symmetric and positive, at most the smaller size or 1, and never decreases when a size grows.
     """
 
 
 @linkage_may_define
 def offset(linkage, variance_a, variance_b):
-    """What is added: of numbers, and of arrays of NumPy. It is linear and symmetric, and no weight is negative."""
+    """The term added, for numbers and NumPy arrays. It is linear and symmetric, with nonnegative coefficients."""
     return 0.0
 
 
 @linkage_may_define
 def height_of(linkage, value):
-    """A height in the units that users see, but for a factor of the metric, from ζ; from pairs of points, too."""
+    """A height in the units that users see, up to a factor of the metric, from ζ; also for pairs of points."""
     return value
 
 
 def value_of_means(linkage: Any, size_a: Any, variance_a: Any, size_b: Any, variance_b: Any, sq: Any) -> Any:
-    """ζ from sizes, variances and the squared distance between the means: of numbers, and of arrays of NumPy."""
+    """ζ from sizes, variances and the squared distance between the means, for numbers and NumPy arrays."""
     return offset(linkage, variance_a, variance_b) + factor(linkage, size_a, size_b) * sq
 
 
@@ -57,20 +57,20 @@ def value_to_point(linkage, tree, u, sq):
 
 @short_step
 def least_value(linkage, tree, a, distance, lightest):
-    """A lower bound on ζ between `a` and any cluster of at least the weight `lightest` whose mean is so far away."""
+    """A lower bound on ζ between `a` and any cluster of weight at least `lightest` whose mean is at `distance`."""
     return _value(linkage, tree.size[a], tree.variance[a], lightest, 0.0, distance * distance)
 
 
 @short_step
 def sq_of_value(linkage, tree, u, v, value):
-    """The squared distance between the means of `u` and `v` from ζ(u, v), less exact than that is. O(1)."""
+    """The squared distance between the means of `u` and `v` from ζ(u, v), with less accuracy. O(1)."""
     sq = max(value - offset(linkage, tree.variance[u], tree.variance[v]), 0.0)
     return sq / distance_factor(linkage, tree, u, v)
 
 
 @short_step
 def distance_factor(linkage, tree, u, v):
-    """What the squared distance between the means is multiplied with in ζ(u, v). O(1)."""
+    """The factor of the squared distance between the means in ζ(u, v). O(1)."""
     return factor(linkage, tree.size[u], tree.size[v])
 
 
@@ -84,8 +84,8 @@ def linkage_value(linkage, tree, u, v):
 def exceeds(linkage, tree, tolerance, larger, a, b, smaller, c, d):
     """Whether ζ(a, b) = `larger` is above ζ(c, d) = `smaller` by more than the tolerance, and by more than rounding.
 
-    Without the second condition, points that differ in their last bits only could be swapped for ever. A wider
-    tolerance than the linkage's own allows for as much more rounding.
+    Without the second condition, points that differ only in their last bits could be swapped forever. A wider tolerance
+    than that of the linkage allows for proportionally more rounding.
     """
     if not smaller < larger - tolerance * larger:
         return False
@@ -96,7 +96,7 @@ def exceeds(linkage, tree, tolerance, larger, a, b, smaller, c, d):
 
 @inline
 def is_first(tree, tolerance, a, z_a, b, z_b):
-    """Whether `a`, at linkage `z_a`, comes before `b`, at `z_b`: it is closer, or as close and has the older point."""
+    """Whether `a`, at linkage `z_a`, comes before `b`, at `z_b`: it is closer, or as close with the older point."""
     tied = abs(z_a - z_b) <= tolerance * max(z_a, z_b)
     return tree.birth[a] < tree.birth[b] if tied else z_a < z_b
 
@@ -106,13 +106,13 @@ def nearer_child(linkage, tree, tolerance, v, c):
     """The check (`def.LocalStructuralOptimality`) at node `v` as if its sibling were `c`.
 
     NULL if its children a and b are as close to each other as either is to `c`; otherwise the one that is closer to
-    `c`, a tie going to the smaller birth. O(m); reads rows `v`, a, b and `c` only.
+    `c`, ties going to the smaller birth. O(m); reads rows `v`, a, b and `c` only.
     """
     a, b = children(tree, v)
     z_ab = tree.height[v]
     z_ac = linkage_value(linkage, tree, a, c)
     z_bc = linkage_value(linkage, tree, b, c)
-    if not min(z_ac, z_bc) < z_ab:  # the common case, without a look at ties
+    if not min(z_ac, z_bc) < z_ab:  # the common case, without checking for ties
         return NULL
     near, z_near = (a, z_ac) if is_first(tree, tolerance, a, z_ac, b, z_bc) else (b, z_bc)
     return near if exceeds(linkage, tree, tolerance, z_ab, a, b, z_near, near, c) else NULL

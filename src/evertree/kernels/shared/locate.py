@@ -20,15 +20,16 @@ def _value_by_pairs(linkage, tree, i, u):
     return point_value(linkage, tree, i, u, np.inf)
 
 
-#: ζ between leaf `i`, which has been measured and hangs nowhere, and node `u`.
+#: ζ between leaf `i`, which has been measured and is detached, and node `u`.
 value_beside = choose("tree", {MeanTree: _value_by_means, PairTree: _value_by_pairs})
 
 
 @kernel
 def find_places(tree, search, linkage, leaves, is_stable, place, value):
-    """Fill `place` with the node beside which each of `leaves` would be hung, and `value` with ζ between the two.
+    """Fill `place` with the node beside which each of `leaves` would be attached, and `value` with ζ between the two.
 
-    By search, or by `tab.Insert`. The leaves hang nowhere, and nothing of the tree changes but what searches note.
+    By search, or by `tab.Insert`. The leaves are detached, and the tree does not change, except for the state of
+    searches.
     """
     for k in range(leaves.size):
         i = np.int64(leaves[k])

@@ -1,4 +1,4 @@
-"""Lists of near points, which searches make on their way and follow later: the tree needs no other index."""
+"""Lists of near points, which searches fill along the way and follow later: the tree needs no other index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evertree.kernels.statistics.means import sq_dist
 def note_in(near, near_value, row, j, value):
     """Put leaf `j` on the list in a row if it is nearer than the last there. O(N_NEAR)."""
     k = near.shape[1] - 1
-    value = min(value, np.float64(np.finfo(near_value.dtype).max))  # farther ones are all the same
+    value = min(value, np.float64(np.finfo(near_value.dtype).max))  # beyond it, all are equal
     if not value < near_value[row, k]:
         return
     for t in range(near.shape[1]):
@@ -37,14 +37,14 @@ def note_one(search, i, j, value):
 
 @inline
 def note_near(search, i, j, value):
-    """Note that leaves `i` and `j` are so near to each other. O(N_NEAR)."""
+    """Put leaves `i` and `j` on each other's lists, at distance `value`. O(N_NEAR)."""
     note_one(search, i, j, value)
     note_one(search, j, i, value)
 
 
 @inline
 def note_met(search, i, j, value):
-    """Note that leaf `i` has met leaf `j`, on the lists on which such is to be noted. O(N_NEAR)."""
+    """Note that leaf `i` has met leaf `j`, on the lists that ``notes`` selects. O(N_NEAR)."""
     if search.state["notes"][0] != NO_LIST:
         note_one(search, i, j, value)
     if search.state["notes"][0] == BOTH_LISTS:
@@ -53,14 +53,14 @@ def note_met(search, i, j, value):
 
 @inline
 def set_fresh(search, row, steps):
-    """Note how many steps the list of a row is from being good."""
+    """Set how many steps the list of a row is from being good."""
     search.state["fresh"][0] += steps - np.int64(search.fresh[row])
     search.fresh[row] = steps
 
 
 @inline
 def forget_near(search, i, steps):
-    """Empty the list of leaf `i`, which is another point now. O(N_NEAR)."""
+    """Empty the list of leaf `i`, which holds another point now. O(N_NEAR)."""
     row = i >> 1
     for k in range(search.near.shape[1]):
         search.near[row, k] = NULL
@@ -82,7 +82,7 @@ between = choose("tree", {MeanTree: _between_means, PairTree: _between_points})
 
 @inline
 def begin_search(search):
-    """A new stamp, by which to know what this search has seen."""
+    """Begin a search: a new stamp marks the nodes that it has seen."""
     search.state["stamp"][0] += 1
     if search.state["stamp"][0] == 2**31 - 1:
         for u in range(search.seen.size):
@@ -93,7 +93,7 @@ def begin_search(search):
 
 @step
 def ask_neighbours(tree, search, i):
-    """Drop from the list of leaf `i` what has gone, and offer it the neighbours of its neighbours. O(N_NEAR² m)."""
+    """Drop removed points from the list of leaf `i`, and offer it the neighbours of its neighbours. O(N_NEAR² m)."""
     stamp = begin_search(search)
     search.seen[i] = stamp
     count = 0
@@ -104,7 +104,7 @@ def ask_neighbours(tree, search, i):
             search.stack[count] = j
             count += 1
     forget_near(search, i, np.int64(search.fresh[i >> 1]))
-    for c in range(count):  # another point may have taken the place of one that has gone
+    for c in range(count):  # another point may have replaced a removed one
         j = np.int64(search.stack[c])
         note_one(search, i, j, between(tree, i, j))
     for c in range(count):
@@ -118,9 +118,9 @@ def ask_neighbours(tree, search, i):
 
 @inline
 def improve_lists(linkage, tree, search, find, max_steps):
-    """Take up to so many steps towards good lists for all points; `find` fills an empty list. Return how many.
+    """Take up to `max_steps` steps towards good lists for all points; `find` fills an empty list. Return how many.
 
-    A list that has something in it gets better when neighbours of neighbours are asked, and twice is enough.
+    A list that is not empty improves when neighbours of neighbours are asked, and twice is enough.
     """
     end = tree.state["leaf_top"][0]
     row = search.state["fresh_row"][0]
@@ -146,7 +146,7 @@ def improve_lists(linkage, tree, search, find, max_steps):
 
 @kernel
 def forget_leaves(search, leaves, steps):
-    """Empty the lists of `leaves`, which are other points now; those that had been near them are to ask again."""
+    """Empty the lists of `leaves`, which hold other points now; leaves that were near them must ask again."""
     for i in leaves:
         for k in range(search.near.shape[1]):
             j = search.near[i >> 1, k]

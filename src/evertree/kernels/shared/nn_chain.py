@@ -1,15 +1,15 @@
 """Batch clustering (`tab.HAC`) by a chain of nearest neighbours.
 
-The chain goes from a cluster to its nearest neighbour, from there to the nearest neighbour of that, and so on, until
-two clusters are nearest to each other: these are merged. With a reducible linkage (`def.ReducibleLinkage`) their union
-is no nearer to any other cluster than one of the two was, so what is left of the chain still is one; and the merges,
-sorted by height, are those of `tab.HAC`. Fewer than 3 n searches for a nearest neighbour are made.
+The chain goes from a cluster to its nearest neighbour, then to the nearest neighbour of that, and so on, until two
+clusters are reciprocal nearest neighbours: these are merged. With a reducible linkage (`def.ReducibleLinkage`) their
+union is no nearer to any other cluster than one of the two was, so the rest of the chain is still valid; and the
+merges, sorted by height, are those of `tab.HAC`. Fewer than 3 n searches for a nearest neighbour are made.
 
 A cluster is named by its smallest point, its *slot*. Comparisons are exact. As the predecessor in the chain wins every
-tie, each link is shorter than the one before it: so the chain ends.
+tie, each link is shorter than the one before it: so the chain is finite.
 
 Matrices of linkage values are read and written above the diagonal only, which is twice as fast as keeping both halves:
-what is written down a column misses the cache.
+writing down a column misses the cache.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def nearest(z, alive, n_alive, x, before):
     for k in range(n_alive):
         c = alive[k]
         if c != x:
-            value = z[c, x] if c < x else z[x, c]  # not `get`, which is compiled to something slower here
+            value = z[c, x] if c < x else z[x, c]  # `get` compiles to slower code here
             if value < smallest:
                 best, smallest = c, value
     return best
@@ -58,7 +58,7 @@ def nearest(z, alive, n_alive, x, before):
 
 @inline
 def lengthen(search, clusters, chain, length, alive, n_alive):
-    """Lengthen the chain until its last two are nearest to each other, by `search`; return how long it is."""
+    """Extend the chain by `search` until its last two are reciprocal nearest neighbours; return its length."""
     if length == 0:
         chain[0] = alive[0]
         length = 1
@@ -74,7 +74,7 @@ def lengthen(search, clusters, chain, length, alive, n_alive):
 
 @inline
 def bury(alive, n_alive, b):
-    """Take slot `b` from the first `n_alive` of `alive`, which are sorted and stay so. O(n)."""
+    """Remove slot `b` from the first `n_alive` of `alive`, which stay sorted. O(n)."""
     k = n_alive - 1
     moved = alive[k]
     while moved != b:
@@ -86,7 +86,7 @@ def bury(alive, n_alive, b):
 def unite(linkage, z, size, alive, n_alive, a, b):
     """Put the linkage of the union of `a` and `b` with every other cluster into slot `a` (`eq.Recurrence`). O(n).
 
-    Rounding must not bring the union nearer to a cluster than both its parts were, or the chain could bite its tail.
+    Rounding must not bring the union nearer to a cluster than both its parts were, or the chain could become a cycle.
     """
     z_ab = z[a, b]
     for k in range(n_alive):
@@ -106,7 +106,7 @@ def merge_by_recurrence(linkage, d, size, chain, alive, merges, height):
     ``size`` (n,) holds the weights and is overwritten. ``chain`` and ``alive`` (n,) int64 are workspace.
 
     Fills ``merges`` (n - 1, 2) int64 with the two slots of each merge, the smaller first, and ``height`` (n - 1,) with
-    their ζ. The order is that of the chain: a cluster comes after its parts, and is nowhere lower than they are.
+    their ζ. The order is that of the chain: a cluster comes after its parts, and is never lower than they are.
     """
     n = d.shape[0]
     for i in range(n):
@@ -122,16 +122,16 @@ def merge_by_recurrence(linkage, d, size, chain, alive, merges, height):
 
 
 class Radii(NamedTuple):
-    """What minimax linkage needs to know about clusters."""
+    """State of clusters for minimax linkage."""
 
-    farthest: NDArray[Any]  # (n, n) in row c, for each point, how far the farthest member of cluster c is
-    bound: NDArray[Any]  # (n, n) of each pair of clusters a lower bound of its linkage, above the diagonal
+    farthest: NDArray[Any]  # (n, n) in row c, the distance of each point to the farthest member of cluster c
+    bound: NDArray[Any]  # (n, n) lower bounds on the linkage of each pair of clusters, above the diagonal
     ring: NDArray[np.int64]  # (n,) the next member of the same cluster; after the last one comes the first
 
 
 @inline
 def radius(radii, a, b):
-    """ζ(A, B) = min over p, of the max over q, of d(p, q), both from A ∪ B (`eq.MinimaxLinkage`). O(|A| + |B|)."""
+    """ζ(A, B) = min over p of max over q of d(p, q), both from A ∪ B (`eq.MinimaxLinkage`). O(|A| + |B|)."""
     smallest = math.inf
     for slot in (a, b):
         p = slot
@@ -176,8 +176,8 @@ def nearest_by_radius(radii, alive, n_alive, x, before):
 def unite_radii(radii, alive, n_alive, a, b):
     """Put the union of `a` and `b` into slot `a`. O(n).
 
-    A centre of A ∪ B ∪ C is in A ∪ C or in B ∪ C, and has to reach all of these: ζ(A ∪ B, C) ≥ min(ζ(A, C), ζ(B, C)).
-    The bound compares without rounding, because every value is one of the dissimilarities.
+    A center of A ∪ B ∪ C is in A ∪ C or in B ∪ C, and must cover all of it: ζ(A ∪ B, C) ≥ min(ζ(A, C), ζ(B, C)). The
+    bound compares without rounding, because every value is one of the given dissimilarities.
     """
     for k in range(n_alive):
         c = alive[k]
@@ -193,8 +193,8 @@ def merge_by_radius(d, farthest, bound, ring, chain, alive, merges, height):
     """Merge n points until one cluster is left (`tab.HAC`), for minimax linkage (`eq.MinimaxLinkage`).
 
     ``d`` (n, n) is symmetric with zeros on its diagonal and without NaN. ``farthest`` and ``bound`` (n, n), ``ring``,
-    ``chain`` and ``alive`` (n,) int64 are workspace; ``bound`` may be ``d`` itself, which is otherwise kept, and loses
-    its upper half then. Fills ``merges`` and ``height`` as `merge_by_recurrence` does.
+    ``chain`` and ``alive`` (n,) int64 are workspace; ``bound`` may be ``d`` itself, whose upper half is then
+    overwritten; otherwise ``d`` is kept. Fills ``merges`` and ``height`` as `merge_by_recurrence` does.
 
     O(n²), and O(|A| + |B|) for each value ζ(A, B) that is needed: O(n³) if all were, but few are.
     """
@@ -211,14 +211,14 @@ def merge_by_radius(d, farthest, bound, ring, chain, alive, merges, height):
         length = lengthen(nearest_by_radius, radii, chain, length, alive, n - i) - 2
         a, b = min(chain[length], chain[length + 1]), max(chain[length], chain[length + 1])
         merges[i, 0], merges[i, 1] = a, b
-        height[i] = bound[a, b]  # the search has made it the value
+        height[i] = bound[a, b]  # the search has made it exact
         unite_radii(radii, alive, n - i, a, b)
         bury(alive, n - i, b)
 
 
 @inline
 def find_top(top, p):
-    """The point at the top of the cluster of `p`, with the way to it made shorter. O(log n)."""
+    """The point at the top of the cluster of `p`, with path compression. O(log n)."""
     while top[p] >= 0:
         if top[top[p]] >= 0:
             top[p] = top[top[p]]
@@ -228,7 +228,7 @@ def find_top(top, p):
 
 @kernel
 def label_merges(merges, height, top, Z):
-    """Fill `Z` (n - 1, 4), as SciPy has it, from merges that are sorted by height, parts first. O(n log n).
+    """Fill SciPy's `Z` (n - 1, 4) from merges that are sorted by height, parts first. O(n log n).
 
     ``merges`` (n - 1, 2) names each cluster by any of its points. ``top`` (n,) int64 is workspace: a point closer to
     the top of its cluster, or at the top -1 - k if the cluster has number k.

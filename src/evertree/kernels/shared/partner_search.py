@@ -1,4 +1,4 @@
-"""The search by way of neighbours for a node that would rather merge with a given one, in a tree of either kind."""
+"""The search through neighbours for a node in a blocking pair with a given one, in either kind of tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ N_MEMBERS = 4
 
 @inline
 def some_member(tree, a, number):
-    """A leaf below `a`: another one, mostly, for another number."""
+    """A leaf below `a`: usually a different one for each number."""
     u = np.int64(a)
     bits = 12345 + 1103515245 * number
     while not is_leaf(u):
@@ -37,9 +37,9 @@ value_up_to = choose("tree", {MeanTree: _value_of_means, PairTree: value_below})
 
 @step
 def climb(linkage, tree, search, a, limit):
-    """Follow the neighbours of some members of `a`, and test their ancestors: each that is there with `a`.
+    """Follow the neighbours of some members of `a`, and test those of their ancestors that coexist with `a`.
 
-    Returns the one with the smallest ζ, NULL if none was met below `limit`, and ζ.
+    Returns the one with the smallest ζ, NULL if none was found below `limit`, and ζ.
     """
     stamp = begin_search(search)
     best, smallest = np.int64(NULL), limit

@@ -1,4 +1,4 @@
-"""The point that stands for a cluster: its center, its medoid, or the point nearest to its mean.
+"""The point that represents a cluster: its center, its medoid, or the point nearest to its mean.
 
 A tie goes to the oldest point.
 """
@@ -17,7 +17,7 @@ from evertree.kernels.statistics.means import sq_dist, sq_dist_error
 
 @kernel
 def find_nearest_to_mean(tree, linkage, nodes, rows, found):
-    """Fill ``found[t]`` with the leaf below ``nodes[t]`` that is nearest to its mean. O(m) for each leaf below each."""
+    """Fill ``found[t]`` with the leaf below ``nodes[t]`` that is nearest to its mean. O(m) per leaf below each."""
     for t in range(nodes.size):
         count = collect_rows(tree, nodes[t], rows)
         least = np.inf
@@ -62,8 +62,8 @@ def find_centers(tree, linkage, nodes, found):
 def find_medoids(tree, linkage, nodes, total, medoid):
     """Fill ``medoid[u]`` for each of `nodes`, a subtree children first, with the leaf of least total dissimilarity.
 
-    `total` is zeros by row: the weighted sum of dissimilarities to the members of the largest node done so far. A pair
-    is evaluated once, where it meets. O(n² m).
+    `total`, zeros by row, becomes the weighted sum of dissimilarities to the members of the largest node done so far. A
+    pair is evaluated once, at the node where it meets. O(n² m).
     """
     pairs = tree.pairs
     for u in nodes:

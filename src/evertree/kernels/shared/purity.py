@@ -16,9 +16,9 @@ def heavy_child(tree, first, stop, u):
 
 @kernel
 def sum_purity(tree, nodes, first, stop, classes, n_of_class, n_of_light):
-    """Σ over pairs of one class of the share of that class in the node at which the pair meets.
+    """Σ over pairs of the same class of the share of that class in the node at which the pair meets.
 
-    `nodes` come in postorder, ``classes[i]`` is the class of the i-th leaf in it; `n_of_class` and `n_of_light` are
+    `nodes` are in postorder, ``classes[i]`` is the class of the i-th leaf among them; `n_of_class` and `n_of_light` are
     zeros, one for each class. Each heavy path (always into the child with more leaves) is climbed once from its bottom,
     and at every node on it the leaves of the other child are added to the counts: each leaf is added O(log n) times.
     """
@@ -26,7 +26,7 @@ def sum_purity(tree, nodes, first, stop, classes, n_of_class, n_of_light):
     for top in nodes:
         p = tree.parent[top]
         if p != NULL and heavy_child(tree, first, stop, p) == top:
-            continue  # inside a path: its top comes later
+            continue  # within a path: its top comes later
         u = top
         while not is_leaf(u):
             u = heavy_child(tree, first, stop, u)

@@ -8,7 +8,7 @@ from evertree.kernels.shared.topology import attach
 
 @kernel
 def grow_at_random(tree, leaves, picks):
-    """Hang `leaves`, which have the rows 0, 1, …, into an empty tree, each beside a node picked from those before it.
+    """Attach `leaves`, with rows 0, 1, …, in an empty tree, each beside a node picked from those before it.
 
     With i leaves there are 2i − 1 nodes, the root among them; ``picks[i - 1]`` says which: one of the i leaves, or one
     of the i − 1 inner nodes. Every tree comes from exactly one sequence of picks. O(n).

@@ -10,7 +10,7 @@ from evertree.kernels.dispatch import linkage_must_define
 def coefficients(linkage, size_a, size_b, size_c):
     """The row of `tab.Recurrence`: α of A, α of B, β and γ, for clusters of the given sizes.
 
-    Where γ is not 0, it is -1/2 or 1/2, and α is 1/2. For a linkage of pairs β is 0 and α the same for every C: then
+    Where γ is not 0, it is -1/2 or 1/2, and α is 1/2. For a linkage of pairs, β is 0 and α is the same for every C: so
     the linkage between a cluster and all nodes follows from that to the points in one pass.
     """
 
@@ -19,8 +19,8 @@ def coefficients(linkage, size_a, size_b, size_c):
 def linkage_of_union(linkage, z_ac, z_bc, z_ab, size_a, size_b, size_c):
     """ζ(A ∪ B, C) from ζ(A, C), ζ(B, C) and ζ(A, B) (`eq.Recurrence`). O(1).
 
-    With α = 1/2 and γ = ∓1/2 the formula is the smaller or the larger of two numbers, and is taken so: half of a sum
-    and half of a difference would lose what the one has in smaller digits than the other.
+    With α = 1/2 and γ = ∓1/2 the formula is the smaller or the larger of two numbers, and is computed as such: half a
+    sum and half a difference would lose the low digits of the smaller number.
     """
     alpha_a, alpha_b, beta, gamma = coefficients(linkage, size_a, size_b, size_c)
     if gamma < 0.0:

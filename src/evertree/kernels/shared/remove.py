@@ -11,7 +11,7 @@ from evertree.kernels.shared.worklist import push, refresh
 
 @inline
 def mark_path(tree, work, u):
-    """Mark `u` and its ancestors as stale, up to one that is marked already; count the stale children of each."""
+    """Mark `u` and its ancestors as stale, up to one that is already marked; count the stale children of each."""
     from_stale_child = False
     while u != NULL:
         was_stale = work.mark[u] & STALE
@@ -26,7 +26,7 @@ def mark_path(tree, work, u):
 
 @inline
 def refresh_path(linkage, tree, work, u):
-    """Compute `u` and its ancestors anew, up to one that still waits for another child."""
+    """Recompute `u` and its ancestors, up to one that still waits for another child."""
     while u != NULL and work.mark[u] & STALE and work.mark[u] < WAITS:
         work.mark[u] &= 255 - STALE
         refresh(linkage, tree, work, u)
@@ -37,10 +37,10 @@ def refresh_path(linkage, tree, work, u):
 
 @kernel
 def detach_leaves_of_pairs(tree, work, linkage, leaves):
-    """Take `leaves` out of a tree of pairs one by one. O(n m) for each, and more where a height has to be found anew.
+    """Take `leaves` out of a tree of pairs one by one. O(n m) each, and more if a height must be recomputed.
 
-    That is where a point was decisive for it, and for minimax linkage always: then the pairs of the node are compared,
-    as far as bounds do not decide. The leaves themselves stay allocated.
+    This happens if a point was decisive for the height, and always for minimax linkage: then the pairs of the node are
+    compared, unless bounds decide. The leaves themselves stay allocated.
     """
     for i in leaves:
         let_go(linkage, tree, work, i)
@@ -49,15 +49,15 @@ def detach_leaves_of_pairs(tree, work, linkage, leaves):
 
 @kernel
 def detach_leaves(tree, work, linkage, leaves, siblings):
-    """Take `leaves` out of the tree. O(m) for each node above one of them, however many are below it.
+    """Take `leaves` out of the tree. O(m) for each node above any of them, no matter how many are below it.
 
-    `siblings` is room for as many nodes. The leaves themselves stay allocated.
+    `siblings` is workspace for as many nodes. The leaves themselves stay allocated.
     """
     for i in range(leaves.size):
         siblings[i] = detach(tree, leaves[i])
     tree.state["n_points"][0] -= leaves.size
-    # A sibling that does not hang any more was detached or given back later in the loop, and then the node that took
-    # its place is among the siblings too.
+    # A sibling that is no longer attached was detached or freed later in the loop, and then the node that took its
+    # place is among the siblings too.
     for s in siblings:
         if hangs(tree, s):
             push(work, s)

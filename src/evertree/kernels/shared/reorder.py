@@ -1,4 +1,4 @@
-"""Rows of a matrix in another order, in place: a copy of the points would be half of the memory again."""
+"""Permutation of the rows of a matrix, in place: a copy of the points would take half as much memory again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from evertree.kernels.compile import inline, kernel
 
 @inline
 def swap_rows(matrix, u, row):
-    """Swap row `u` of a matrix with a row beside it."""
+    """Swap row `u` of a matrix with the separate `row`."""
     for k in range(matrix.shape[1]):
         matrix[u, k], row[k] = row[k], matrix[u, k]
 
@@ -24,7 +24,7 @@ def relabel(near, place):
 
 @kernel
 def permute_rows(matrix, place, is_done, row):
-    """Bring row u of `matrix` to ``place[u]``, a permutation. `is_done` and `row` are room. O(n m)."""
+    """Move row u of `matrix` to ``place[u]``, a permutation. `is_done` and `row` are workspace. O(n m)."""
     for u in range(place.size):
         is_done[u] = False
     for start in range(place.size):

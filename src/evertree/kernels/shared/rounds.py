@@ -1,6 +1,6 @@
-"""Rounds, for threads: all look at a tree that stays as it is, and then what they found is done.
+"""Rounds, for threads: all search a tree that does not change, and then their results are applied.
 
-What a round finds does not depend on how it is divided among threads.
+The results of a round do not depend on how it is divided among threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from evertree.kernels.statistics.search import descend_means
 
 @kernel
 def find_partners(tree, search, linkage, nodes, partners):
-    """Fill `partners` with the node that each of `nodes` would rather merge with; NULL if none was found."""
+    """Fill `partners` with the node in a blocking pair with each of `nodes`; NULL if none was found."""
     for k in range(nodes.size):
         a = np.int64(nodes[k])
         partners[k], _ = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
@@ -30,7 +30,7 @@ def find_partners(tree, search, linkage, nodes, partners):
 
 @kernel
 def take_due(tree, work, nodes):
-    """Fill `nodes` with the next ones that are due for a search, in the order of memory; return how many. O(n)."""
+    """Fill `nodes` with the next ones due for a search, in memory order; return how many. O(n)."""
     end = 2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])
     u = work.state["cursor"][0]
     count = 0
@@ -54,8 +54,8 @@ def take_due(tree, work, nodes):
 def graft_found(tree, work, search, linkage, nodes, partners):
     """Make the grafts that `find_partners` found, one after the other, and the moves that follow each.
 
-    One that is no longer wanted, because of those before it, is not made, and its node searched again later. In a tree
-    that is as it was when they searched, that would find the same again: one that is not to be had there is given up.
+    A graft that is no longer needed, because of those before it, is not made, and its node is searched again later. If
+    the tree has not changed since the search, that would find the same again: then an impossible graft is given up.
     """
     for k in range(nodes.size):
         clear_due(work, nodes[k])
@@ -79,7 +79,7 @@ def graft_found(tree, work, search, linkage, nodes, partners):
 
 @kernel
 def fill_lists(tree, search, linkage, rows, steps):
-    """Fill the empty lists of neighbours of leaves by row, and `steps` with how many are left to do for each."""
+    """Fill the empty lists of neighbours of leaves by row, and `steps` with the number of steps left for each."""
     for k in range(rows.size):
         i = np.int64(2 * rows[k])
         forget_near(search, i, np.int64(search.fresh[i >> 1]))
@@ -88,9 +88,9 @@ def fill_lists(tree, search, linkage, rows, steps):
 
 @kernel
 def ask_lists(tree, search, rows, near, near_value):
-    """Fill rows of `near` with the neighbours of leaves by row, and of those the neighbours. O(N_NEAR² m) for each.
+    """Fill rows of `near` with the neighbours of leaves by row, and their neighbours. O(N_NEAR² m) each.
 
-    As `evertree.kernels.shared.neighbours.ask_neighbours`, but all lists stay as they are.
+    As `evertree.kernels.shared.neighbours.ask_neighbours`, but no list changes.
     """
     for r in range(rows.size):
         i = np.int64(2 * rows[r])
@@ -118,7 +118,7 @@ def ask_lists(tree, search, rows, near, near_value):
 
 @kernel
 def share_lists(search, rows, near, near_value, first, stop):
-    """Let `rows` have the lists in `near`, and offer each leaf to its neighbours: as far as lists from `first` on.
+    """Give `rows` the lists in `near`, and offer each leaf to its neighbours, but change only lists from `first` on.
 
     Those from `stop` on are left to others.
     """
@@ -136,7 +136,7 @@ def share_lists(search, rows, near, near_value, first, stop):
 
 @kernel
 def find_nearest(tree, search, linkage, leaves, near):
-    """Fill `near` with the leaf of the tree that a descent finds nearest to each of `leaves`, which hang nowhere."""
+    """Fill `near` with the leaf of the tree that a descent finds nearest to each of `leaves`, which are detached."""
     for k in range(leaves.size):
         i = np.int64(leaves[k])
         forget_near(search, i, 0)

@@ -1,4 +1,4 @@
-"""Refinement towards a stable tree: moves, and while none is wanted, grafts that resolve blocking pairs."""
+"""Refinement towards a stable tree: moves and, when none is needed, grafts that resolve blocking pairs."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from evertree.kernels.shared.topology import hangs
 from evertree.kernels.shared.worklist import clear_due, note_due
 from evertree.kernels.statistics.search import find_near_means, partner_by_means, place_by_means
 
-#: Grafts for each point before the guard acts.
+#: Grafts per point before the guard acts.
 GRAFTS_PER_POINT = 20
 FEWEST_GRAFTS = 1000
 
-#: So many checks take as long as a search.
+#: This many checks take as long as a search.
 STEPS_OF_SEARCH = 64
 
-#: The node that `a` would rather merge with, and ζ.
+#: The node in a blocking pair with `a`, and ζ.
 find_partner = choose("tree", {MeanTree: partner_by_means, PairTree: partner_by_pairs})
 
 #: Fill the list of neighbours of a leaf.
@@ -46,7 +46,7 @@ search_place = choose("tree", {MeanTree: place_by_means, PairTree: place_by_pair
 
 @inline
 def next_due(tree, work):
-    """The next node that is due for a search, in the order of memory; NULL if there is none."""
+    """The next node due for a search, in memory order; NULL if there is none."""
     end = 2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])
     u = work.state["cursor"][0]
     while work.state["due"][0] > 0:
@@ -64,7 +64,7 @@ def next_due(tree, work):
 
 @linkage_may_define
 def is_stable_if_monotone(linkage):
-    """Whether a monotone tree has no blocking pair (`thm.SingleLinkage`), so that none need be searched."""
+    """Whether a monotone tree has no blocking pair (`thm.SingleLinkage`), so that no search is needed."""
     return False
 
 
@@ -73,10 +73,10 @@ def _columns_of_means(tree):
 
 
 def _columns_of_pairs(tree):
-    return 0  # a search that takes long pauses by itself
+    return 0  # a long search pauses by itself
 
 
-#: How many columns the points have, as far as the time of an exhaustive search depends on it.
+#: Number of columns of the points, if the time of an exhaustive search depends on it.
 n_columns = choose("tree", {MeanTree: _columns_of_means, PairTree: _columns_of_pairs})
 
 
@@ -98,7 +98,7 @@ def steps_of_search(tree, search):
 
 @inline
 def clear_all_due(tree, work):
-    """Note that no node need be searched. O(n)."""
+    """Clear the marks of all nodes due for a search. O(n)."""
     for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
         work.due[u] = 0
     work.state["due"][0] = 0
@@ -106,7 +106,7 @@ def clear_all_due(tree, work):
 
 @inline
 def quota_of_grafts(tree):
-    """So many grafts may be made before the guard acts."""
+    """Number of grafts that may be made before the guard acts."""
     return GRAFTS_PER_POINT * tree.state["n_points"][0] + FEWEST_GRAFTS
 
 
@@ -114,8 +114,8 @@ def quota_of_grafts(tree):
 def guard_level(tree, work):
     """How often the quota of grafts has been used up since no node was due.
 
-    From the first time on, moves come lowest first, which ends for certain in exact arithmetic; from the second on the
-    tolerance is ten times wider each time.
+    From the first time on, the lowest moves are made first, which is certain to terminate in exact arithmetic; from the
+    second on, the tolerance becomes ten times wider each time.
     """
     level = (work.state["grafts"][0] - work.state["grafts_before"][0]) // quota_of_grafts(tree)
     if level > 0:
@@ -125,7 +125,7 @@ def guard_level(tree, work):
 
 @inline
 def note_stable(tree, work):
-    """No node is due: the guard counts from here, and notes whether it had to act."""
+    """Note that no node is due: the guard counts from here, and records whether it had to act."""
     if work.state["grafts"][0] - work.state["grafts_before"][0] >= 2 * quota_of_grafts(tree):
         work.state["guarded"][0] += 1
     work.state["grafts_before"][0] = work.state["grafts"][0]
@@ -196,13 +196,13 @@ def insert_by_search(tree, work, search, linkage, leaves):
             note_due(work, i)
         else:
             hang(linkage, tree, work, i, search_place(linkage, tree, search, i))
-        # As int64, or literals would have it compiled once more.
+        # As int64: literals would trigger another compilation.
         homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))
 
 
 @kernel
 def find_blocked(tree, search, linkage, nodes, blocked):
-    """Fill ``blocked[i]`` with whether ``nodes[i]`` is in a blocking pair, by exhaustive search. O(n m) for each."""
+    """Fill ``blocked[i]`` with whether ``nodes[i]`` is in a blocking pair, by exhaustive search. O(n m) each."""
     for i in range(nodes.size):
         a = np.int64(nodes[i])
         blocked[i] = False

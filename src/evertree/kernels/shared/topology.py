@@ -25,7 +25,7 @@ def sibling(tree, u):
 
 @inline
 def children(tree, u):
-    """The children of an inner node, in the type of the nodes that steps take: for another they are compiled again."""
+    """The children of an inner node, in the integer type that steps take: another would compile them again."""
     return np.int64(tree.left[u]), np.int64(tree.right[u])
 
 
@@ -37,7 +37,7 @@ def hangs(tree, u):
 
 @inline
 def new_leaf(tree):
-    """A leaf that is not in use: from the list of free ones, or else the next one."""
+    """An unused leaf: from the list of free leaves, or else the next one."""
     u = tree.state["free_leaf"][0]
     if u != NULL:
         tree.state["free_leaf"][0] = FREE - tree.parent[u] - 1
@@ -67,7 +67,7 @@ def new_inner(tree):
 
 @inline
 def release(tree, u):
-    """Put a node that hangs nowhere on its list of free nodes."""
+    """Put a detached node on its list of free nodes."""
     tree.left[u] = NULL
     tree.right[u] = NULL
     if is_leaf(u):
@@ -80,14 +80,14 @@ def release(tree, u):
 
 @kernel
 def allocate_leaves(tree, leaves):
-    """Fill `leaves` with leaves that are not in use."""
+    """Fill `leaves` with unused leaves."""
     for i in range(leaves.size):
         leaves[i] = new_leaf(tree)
 
 
 @kernel
 def release_nodes(tree, nodes):
-    """Put nodes that hang nowhere on the lists of free ones."""
+    """Put detached nodes on the lists of free nodes."""
     for u in nodes:
         release(tree, u)
 
@@ -106,7 +106,7 @@ def replace_child(tree, p, old, new):
 
 @inline
 def attach(tree, u, target):
-    """Hang `u` beside `target`, below a new inner node, which is returned."""
+    """Attach `u` beside `target`, below a new inner node, which is returned."""
     p = new_inner(tree)
     replace_child(tree, tree.parent[target], target, p)
     tree.left[p] = target
@@ -118,7 +118,7 @@ def attach(tree, u, target):
 
 @inline
 def detach(tree, u):
-    """Cut `u` off: its sibling takes the place of their parent, and is returned; NULL if `u` was the root."""
+    """Detach `u`: its sibling takes the place of their parent, and is returned; NULL if `u` was the root."""
     s = sibling(tree, u)
     if s == NULL:
         tree.state["root"][0] = NULL
@@ -132,7 +132,7 @@ def detach(tree, u):
 
 @inline
 def swap_with_uncle(tree, far):
-    """The NNI move at grandchild `far` (`def:NNIMove`, `eq.NNImove`): it changes places with its parent's sibling."""
+    """The NNI move at grandchild `far` (`def:NNIMove`, `eq.NNImove`): it swaps places with its parent's sibling."""
     v = tree.parent[far]
     g = tree.parent[v]
     uncle = sibling(tree, v)

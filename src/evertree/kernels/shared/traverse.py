@@ -1,4 +1,4 @@
-"""The order in which to visit nodes. Nothing recurses: a path of a million nodes is a legal tree."""
+"""Traversals of a tree. Nothing is recursive: a path of a million nodes is a valid tree."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from evertree.kernels.shared.topology import is_leaf
 
 @kernel
 def postorder(tree, root, nodes):
-    """Fill the end of `nodes` with `root` and all below it, children first; return where they begin. O(their number).
+    """Fill the end of `nodes` with `root` and all below it, children first; return where they begin. Linear time.
 
-    The child with the older point comes first, and the leaves below any node stand side by side. Backwards this is a
-    preorder, for which each node is visited once: those that wait stand at the beginning of `nodes`, where there is
-    room for them, because they too will come to the end. It stops where `nodes` is full.
+    The child with the older point comes first, and the leaves below any node are contiguous. Reversed, this is a
+    preorder, which visits each node once: waiting nodes are at the beginning of `nodes`, where there is room for them,
+    because they will be moved to the end too. It stops when `nodes` is full.
     """
     start = nodes.size
     n_waiting = 0
@@ -38,10 +38,10 @@ def postorder(tree, root, nodes):
 
 @kernel
 def find_spans(tree, nodes, leaves, first, stop):
-    """Where the leaves below each node stand among all leaves.
+    """Find the range of the leaves below each node among all leaves.
 
     `nodes` are all nodes in postorder. Fills `leaves` with the leaves among them, and for each node u, ``first[u]`` and
-    ``stop[u]`` with the ends of its stretch. O(n).
+    ``stop[u]`` with the ends of its range. O(n).
     """
     count = 0
     for u in nodes:

@@ -1,4 +1,4 @@
-"""Checks of the whole tree, in the order of memory. They read the tree alone and know nothing of a worklist."""
+"""Checks of the whole tree, in memory order. They read only the tree, and ignore the worklist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def find_violations(tree, linkage, found):
     count = 0
     for row in range(tree.state["inner_top"][0]):
         v = 2 * row + 1
-        if tree.parent[v] <= NULL:  # the root, or a node that is free
+        if tree.parent[v] <= NULL:  # the root, or a free node
             continue
         if find_near(linkage, tree, linkage.tolerance, v) != NULL:
             found[count] = v
@@ -24,7 +24,8 @@ def find_violations(tree, linkage, found):
     return count
 
 
-#: Checks that hold within δ make a Ward tree that is monotone within 2 δ, and the two heights have their own rounding.
+#: Checks that hold within δ make a Ward tree that is monotone within 2 δ, and both heights have rounding errors of
+#: their own.
 SLACK_OF_MONOTONICITY = 4.0
 
 

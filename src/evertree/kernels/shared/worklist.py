@@ -20,7 +20,7 @@ def note_due(work, u):
 
 @inline
 def clear_due(work, u):
-    """Note that `u` is searched."""
+    """Note that `u` has been searched."""
     work.due[u] = 0
     work.state["due"][0] -= 1
 
@@ -29,7 +29,7 @@ def clear_due(work, u):
 def push(work, u):
     """Note that the check at `u` may have changed, and a blocking pair with it may have arisen. O(1).
 
-    Leaves have no check, and no node has neither.
+    Leaves have no check, and NULL has neither.
     """
     note_due(work, u)
     if u == NULL or is_leaf(u) or work.mark[u] & QUEUED:
@@ -41,7 +41,7 @@ def push(work, u):
 
 @inline
 def pop(work):
-    """Take the node that came last. O(1)."""
+    """Pop the node that was pushed last. O(1)."""
     work.state["pending"][0] -= 1
     u = work.stack[work.state["pending"][0]]
     work.mark[u] &= 255 - QUEUED
@@ -50,7 +50,7 @@ def pop(work):
 
 @inline
 def pop_lowest(tree, work):
-    """Take the node whose parent is the smallest cluster. O(their number)."""
+    """Pop the node whose parent is the smallest cluster. Linear in the number of nodes waiting."""
     lowest = 0
     for k in range(1, work.state["pending"][0]):
         p, q = tree.parent[work.stack[k]], tree.parent[work.stack[lowest]]
@@ -63,7 +63,7 @@ def pop_lowest(tree, work):
 
 @inline
 def refresh(linkage, tree, work, u):
-    """Compute the statistics of `u` from its children; the checks that read them are at `u` and beside it. O(m)."""
+    """Compute the statistics of `u` from its children; queue the checks that read them, at `u` and beside it. O(m)."""
     merge_children(linkage, tree, u)
     push(work, u)
     push(work, sibling(tree, u))
@@ -71,7 +71,7 @@ def refresh(linkage, tree, work, u):
 
 @step
 def refresh_up(linkage, tree, work, u, stop):
-    """Compute `u` and all above it anew, up to the child of `stop`; note the dirty checks. O(m depth)."""
+    """Recompute `u` and all above it, up to the child of `stop`; queue the dirty checks. O(m depth)."""
     while u != stop:
         refresh(linkage, tree, work, u)
         u = np.int64(tree.parent[u])
@@ -79,6 +79,6 @@ def refresh_up(linkage, tree, work, u, stop):
 
 @kernel
 def push_bottom_up(work, nodes):
-    """Note all of `nodes`, which come children first, so that the lowest are checked first."""
+    """Queue all of `nodes`, given children first, so that the lowest are checked first."""
     for i in range(nodes.size - 1, -1, -1):
         push(work, nodes[i])

@@ -1,4 +1,4 @@
-"""Points become leaves: all that a tree of means keeps of them, in one pass."""
+"""Points become leaves: fill all their columns in a tree of means, in one pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evertree.kernels.shared.topology import new_leaf
 
 @kernel
 def fill_leaves(tree, work, search, leaves, x, weights, births):
-    """Write the rows of `leaves`: row i of `x` with its weight and insertion number. O(m) for each."""
+    """Write the rows of `leaves`: row i of `x` with its weight and insertion number. O(m) each."""
     for i in range(leaves.size):
         u = leaves[i]
         for k in range(x.shape[1]):
@@ -27,7 +27,7 @@ def fill_leaves(tree, work, search, leaves, x, weights, births):
 
 @kernel
 def add_leaves(tree, work, search, leaves, x, weights, births):
-    """Fill `leaves` with leaves that are not in use, and write their rows as `fill_leaves` does."""
+    """Fill `leaves` with unused leaves, and write their rows as `fill_leaves` does."""
     for i in range(leaves.size):
         leaves[i] = new_leaf(tree)
     fill_leaves(tree, work, search, leaves, x, weights, births)

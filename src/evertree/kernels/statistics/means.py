@@ -24,8 +24,8 @@ def sq_dist(mean, u, v):
 def sq_dist_error(mean, u, v):
     """How far rounding may have moved `sq_dist`. O(m); reads two rows.
 
-    A mean is exact to some units in the last place of each coordinate. Where a difference d is off by δ, its square is
-    off by up to 2 d δ + δ². A column in which both means are equal adds nothing, however large its values are.
+    A mean is exact to some units in the last place of each coordinate. If a difference d is off by δ, its square is off
+    by up to 2 d δ + δ². A column in which both means are equal adds nothing, however large its values are.
     """
     ulps = ULPS_OF_MEANS * np.float64(np.finfo(mean.dtype).eps)
     total = 0.0
@@ -41,7 +41,7 @@ def sq_dist_error(mean, u, v):
 def merge_means(mean, u, a, b, share):
     """Write the mean of a ∪ b, of which b is the given share, to row `u`.
 
-    Returns the squared distance between the means of a and b, and the squared length of that of u.
+    Returns the squared distance between the means of a and b, and the squared length of the mean of u.
 
     In this form the mean of equal means is that mean to the last bit: duplicates stay duplicates.
     """

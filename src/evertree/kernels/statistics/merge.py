@@ -1,4 +1,4 @@
-"""What is kept of a cluster, from what is kept of its two parts (`eq.SufficientStatisticRecursion`)."""
+"""The statistics of a cluster from those of its two parts (`eq.SufficientStatisticRecursion`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evertree.kernels.shared.linkage_values import linkage_value, value_of_sq
 from evertree.kernels.shared.topology import children, is_leaf
 from evertree.kernels.statistics.means import merge_means
 
-#: More than rounding can take from a radius.
+#: Exceeds what a radius can lose to rounding.
 ROUNDED_UP = 1.0 + 1e-12
 
 
@@ -17,13 +17,13 @@ ROUNDED_UP = 1.0 + 1e-12
 def merge_children(linkage, tree, u):
     """Compute row `u` of size, mean, variance, height, radius and birth from the children of `u`. O(m)."""
     a, b = children(tree, u)
-    if tree.size[a] < tree.size[b]:  # from the heavier one it is a small step to the mean of both: the more exact way
+    if tree.size[a] < tree.size[b]:  # a small step from the heavier one to the mean of both is more exact
         a, b = b, a
     size = tree.size[a] + tree.size[b]
     rest, share = tree.size[a] / size, tree.size[b] / size
     sq, sq_length = merge_means(tree.mean, u, a, b, share)
     rounding = np.float64(np.finfo(tree.mean.dtype).eps) * np.sqrt(sq_length)
-    distance = np.sqrt(sq)  # the mean of the union stands between those of the parts
+    distance = np.sqrt(sq)  # the mean of the union lies between those of the parts
     tree.size[u] = size
     tree.variance[u] = rest * tree.variance[a] + share * tree.variance[b] + rest * share * sq
     tree.height[u] = value_of_sq(linkage, tree, a, b, sq)
@@ -33,7 +33,7 @@ def merge_children(linkage, tree, u):
 
 @inline
 def merge_after_move(linkage, tree, v):
-    """After a move, `v` is a new union, and its parent the same one of other parts: only its height changes. O(m)."""
+    """After a move, `v` is a new union, and its parent the same union of other parts: only its height changes. O(m)."""
     merge_children(linkage, tree, v)
     g = tree.parent[v]
     a, b = children(tree, g)
@@ -42,7 +42,7 @@ def merge_after_move(linkage, tree, v):
 
 @kernel
 def merge_all(tree, linkage, nodes):
-    """Compute all that is kept of the inner nodes among `nodes`, which come children first. O(n m)."""
+    """Compute the statistics of the inner nodes among `nodes`, children first. O(n m)."""
     for u in nodes:
         if not is_leaf(u):
             merge_children(linkage, tree, u)

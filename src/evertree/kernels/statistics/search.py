@@ -1,8 +1,8 @@
-"""Searches of a `MeanTree` for a node that would rather merge with a given one.
+"""Searches of a `MeanTree` for a node in a blocking pair with a given one.
 
-What is sought for a node `a` is the node Q with the smallest ζ(a, Q) at which both are there and neither has merged
-yet: from the heights of both up to those of their parents. In a monotone tree no such Q is above or below `a`, so that
-need not be checked; and below a node that is no higher than `a` there can be none.
+A search for a node `a` looks for the node Q with the smallest ζ(a, Q) at which both exist and neither has merged yet:
+at least the heights of both, and below those of their parents. In a monotone tree no such Q is above or below `a`, so
+this need not be checked; and there can be none below a node that is no higher than `a`.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from evertree.kernels.shared.partner_search import climb
 from evertree.kernels.shared.topology import is_leaf
 from evertree.kernels.statistics.means import sq_dist
 
-#: The search for a node is exhaustive if it holds more than two in so many points: few nodes are higher than it, and
-#: others need not be visited. Should there be many, it ends after this many steps.
+#: The search for a node is exhaustive if it has more than two in this many points: few nodes are higher than it, and
+#: others need not be visited. Should there be many, it stops after this many steps.
 N_HIGH = 1_000
 MOST_STEPS = 4_000
 
 
 @step
 def is_partner(linkage, tree, a, u, value):
-    """Whether `a` and `u` would rather merge with each other, ζ between them being `value`."""
-    if tree.parent[a] == NULL:  # a new point, which would merge with any
+    """Whether `a` and `u`, with ζ(a, u) = `value`, are a blocking pair."""
+    if tree.parent[a] == NULL:  # a new point, which may merge with any node
         return value >= tree.height[u]
     return is_blocking(linkage, tree, linkage.tolerance, a, u, value)
 
 
 @inline
 def try_node(linkage, tree, a, u, best, smallest):
-    """Try `u` as a partner of `a`, the best one so far being `best`, at ζ = `smallest`. O(m).
+    """Try `u` as a partner of `a`; the best one so far is `best`, at ζ = `smallest`. O(m).
 
     Returns the best one now and its ζ, the squared distance between the means of `a` and `u`, and ζ(a, u).
     """
@@ -47,7 +47,7 @@ def try_node(linkage, tree, a, u, best, smallest):
 
 @inline
 def keep_nearest(search, side, count, u, value):
-    """Put `u` among the nearest of the next level, sorted; return how many there are. O(width)."""
+    """Put `u` among the nearest nodes of the next level, sorted; return their number. O(width)."""
     if count == search.front.shape[1]:
         if not value < search.front_value[side, count - 1]:
             return count
@@ -64,7 +64,7 @@ def keep_nearest(search, side, count, u, value):
 
 @inline
 def may_hold(linkage, tree, search, a, u, sq, smallest):
-    """Whether a node below `u` may be there with `a`, at ζ below `smallest`.
+    """Whether a node below `u` may be a partner of `a`, at ζ below `smallest`.
 
     The mean of a cluster below u is within the radius of u from the mean of u.
     """
@@ -78,8 +78,8 @@ def may_hold(linkage, tree, search, a, u, sq, smallest):
 def descend_means(linkage, tree, search, a, limit):
     """From the root, keep the `width` nodes nearest to `a` on each level, and test every node below them.
 
-    Returns the one sought, NULL if none was met below `limit`, and its ζ. Where `a` is a leaf,
-    leaves met go on its list. With a limit, a node below which a bound excludes any is not kept. O(width · depth · m).
+    Returns the node sought, NULL if none was found below `limit`, and its ζ. If `a` is a leaf, visited leaves go on its
+    list. With a limit, a node is dropped if a bound excludes all below it. O(width · depth · m).
     """
     best, smallest = np.int64(NULL), limit
     search.front[0, 0] = tree.state["root"][0]
@@ -104,9 +104,9 @@ def descend_means(linkage, tree, search, a, limit):
 
 @step
 def exhaust_means(linkage, tree, search, a, limit, most_steps):
-    """Test every node, but for those that a bound excludes, the nearer child first. O(n m) at most.
+    """Test every node, except those that a bound excludes, the nearer child first. O(n m) at most.
 
-    Returns the one sought, NULL if there is none below `limit`, and its ζ.
+    Returns the node sought, NULL if there is none below `limit`, and its ζ.
     """
     best, smallest = np.int64(NULL), limit
     search.stack[0] = tree.state["root"][0]
@@ -134,10 +134,10 @@ def exhaust_means(linkage, tree, search, a, limit, most_steps):
 
 @step
 def partner_by_means(linkage, tree, search, a, limit):
-    """The node that `a` would rather merge with, below `limit`, and ζ: NULL if none was found.
+    """The node in a blocking pair with `a`, below `limit`, and ζ; NULL if none was found.
 
-    Neighbours first, which are cheap and right for most; then, as few nodes are higher than a large one, all of these;
-    otherwise a descent.
+    Neighbours are tried first, which is cheap and usually right; then, for a large node, all higher nodes, as these are
+    few; otherwise a descent.
     """
     if search.state["reach"][0] == EVERYWHERE:
         return exhaust_means(linkage, tree, search, a, limit, np.int64(UNLIMITED))
@@ -151,16 +151,17 @@ def partner_by_means(linkage, tree, search, a, limit):
 
 @step
 def find_near_means(linkage, tree, search, i):
-    """Fill the list of leaf `i` by a descent; return how many steps are left. O(width · depth · m)."""
+    """Fill the list of leaf `i` by a descent; return the number of steps left. O(width · depth · m)."""
     descend_means(linkage, tree, search, i, np.inf)
     return TO_EXCHANGE
 
 
 @step
 def place_by_means(linkage, tree, search, i):
-    """The node beside which leaf `i`, which is new, belongs: the one with the smallest ζ, by a descent.
+    """The node beside which the new leaf `i` belongs: the one with the smallest ζ, by a descent.
 
-    ζ is from its own height up to that of its parent; where no node met is such, it is the nearest point met.
+    Its ζ must be between its own height and that of its parent; if no visited node qualifies, it is the nearest point
+    visited.
     """
     forget_near(search, i, TO_EXCHANGE)
     root = tree.state["root"][0]

@@ -1,7 +1,7 @@
-"""Treelets: connected pieces of a tree of means that are cut out, changed by themselves, and put back.
+"""Treelets: connected pieces of a tree of means that are cut out, changed on their own, and put back.
 
 The nodes at the bottom of a treelet are its leaves, and stand for all below them by their statistics. No two pieces
-share an inner node, so that each may be changed by another thread.
+share an inner node, so that each may be changed by a different thread.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from evertree.kernels.shared.worklist import note_due, push, refresh
 
 @kernel
 def find_pieces(tree, nodes, most, fewest, count, stops):
-    """Cut a tree into its largest subtrees of at most `most` leaves; leave out those of less than `fewest`.
+    """Cut a tree into its largest subtrees of at most `most` leaves; leave out those of fewer than `fewest`.
 
-    `nodes` are all nodes in postorder, in which those of a subtree stand side by side. Fills ``count[u]`` with the
-    number of leaves below each node, and `stops` with where the nodes of each piece end; returns how many pieces there
-    are. O(n).
+    `nodes` are all nodes in postorder, in which those of a subtree are contiguous. Fills ``count[u]`` with the number
+    of leaves below each node, and `stops` with where the nodes of each piece end; returns the number of pieces. O(n).
     """
     n_pieces = 0
     for u in nodes:
@@ -39,7 +38,7 @@ def find_pieces(tree, nodes, most, fewest, count, stops):
 
 @inline
 def copy_row(source, u, target, v):
-    """Let node `v` of one tree have what is kept of node `u` of another. O(m)."""
+    """Copy the row of node `u` of one tree to node `v` of another. O(m)."""
     for k in range(source.mean.shape[1]):
         target.mean[v, k] = source.mean[u, k]
     target.size[v] = source.size[u]
@@ -51,14 +50,14 @@ def copy_row(source, u, target, v):
 
 @inline
 def number_in(bottoms, place, u):
-    """The number in a treelet of `u`, a leaf of the tree; NULL if it is not among the bottom nodes."""
+    """The number of `u`, a leaf of the tree, in a treelet; NULL if it is not among the bottom nodes."""
     row = place[u] >> 1
     return np.int64(place[u]) if 0 <= row < bottoms.size and bottoms[row] == u else np.int64(NULL)
 
 
 @inline
 def copy_list(search, small_search, bottoms, place, row):
-    """Let the leaf in a row of a treelet have the neighbours that are in it, too. O(N_NEAR)."""
+    """Copy the neighbours of a leaf that are in the treelet, too. O(N_NEAR)."""
     forget_near(small_search, 2 * row, 0)
     if is_leaf(bottoms[row]) and search.near.shape[0] > 0:
         outer = bottoms[row] >> 1
@@ -74,8 +73,8 @@ def copy_list(search, small_search, bottoms, place, row):
 def copy_out(tree, work, search, bottoms, inner, place, small, small_work, small_search):
     """Fill the empty tree `small` with a treelet: leaf i is ``bottoms[i]``, inner node j is ``inner[j]``.
 
-    Both are in postorder, so that the root is the last. ``place[u]`` becomes the number of `u` in the treelet. What is
-    pending, due, and near comes along, as far as it is within the treelet.
+    Both are in postorder, so that the root is the last. ``place[u]`` becomes the number of `u` in the treelet. Pending
+    checks, due nodes and neighbours are copied too, if they are within the treelet.
     """
     for i in range(bottoms.size):
         place[bottoms[i]] = 2 * i
@@ -112,7 +111,7 @@ def copy_out(tree, work, search, bottoms, inner, place, small, small_work, small
 
 @inline
 def outer_number(bottoms, inner, v):
-    """The node of the tree that node `v` of a treelet is."""
+    """The node of the tree that corresponds to node `v` of a treelet."""
     if v == NULL:
         return np.int64(NULL)
     return np.int64(bottoms[v >> 1] if is_leaf(v) else inner[v >> 1])
@@ -120,7 +119,7 @@ def outer_number(bottoms, inner, v):
 
 @inline
 def differs(tree, u, small, v, parent):
-    """Whether what a blocking pair with `u` depends on is another now: itself, or the height of its parent. O(m)."""
+    """Whether what a blocking pair with `u` depends on has changed: `u` itself, or the height of its parent. O(m)."""
     if tree.parent[u] != parent or tree.size[u] != small.size[v] or tree.height[u] != small.height[v]:
         return True
     p = small.parent[v]
@@ -134,7 +133,7 @@ def differs(tree, u, small, v, parent):
 
 @inline
 def flag(work, u):
-    """Note the check at `u`, and a search for it, to be counted by `count_flags`."""
+    """Flag the check at `u`, and a search for it, to be counted by `count_flags`."""
     if u != NULL:
         work.due[u] = 1
         if not is_leaf(u):
@@ -145,9 +144,9 @@ def flag(work, u):
 def copy_in(tree, work, bottoms, inner, root, small, small_work):
     """Put a treelet back, whose root was `root`. It may have more leaves and inner nodes than when it was cut out.
 
-    What changed becomes due, for pairs of nodes of which the other is not in the treelet have not been looked for. What
-    is still pending in it stays pending. Checks that the treelet does not have, at its root, at its leaves and beside
-    it, are noted if they read what changed. Nothing is counted: `count_flags` does that when all treelets are back.
+    What changed becomes due, because blocking pairs with nodes outside the treelet have not been searched for. What is
+    still pending in it stays pending. Checks that the treelet does not have, at its root, at its leaves and beside it,
+    are flagged if they read what changed. Nothing is counted: `count_flags` does that when all treelets are back.
     """
     above = np.int64(tree.parent[root])
     top = outer_number(bottoms, inner, np.int64(small.state["root"][0]))
@@ -191,9 +190,9 @@ def copy_in(tree, work, bottoms, inner, root, small, small_work):
 
 @kernel
 def count_flags(tree, work, nodes):
-    """Make the worklist anew from the flags of all `nodes`, which come children first: the lowest is checked first.
+    """Rebuild the worklist from the flags of all `nodes`, given children first: the lowest is checked first.
 
-    The root has no check, and what hangs nowhere has neither check nor search.
+    The root has no check, and detached nodes have neither check nor search.
     """
     work.state["pending"][0] = 0
     work.state["due"][0] = 0
@@ -230,20 +229,20 @@ def insert_alone(tree, work, search, linkage, leaves):
 
 @kernel
 def copy_leaves(tree, leaves, small, own):
-    """Let the leaves `own` of a treelet be `leaves` of the tree."""
+    """Copy `leaves` of the tree to the leaves `own` of a treelet."""
     for k in range(leaves.size):
         copy_row(tree, np.int64(leaves[k]), small, np.int64(own[k]))
 
 
 @kernel
 def allocate_inner(tree, inner):
-    """Fill `inner` with inner nodes that are not in use."""
+    """Fill `inner` with unused inner nodes."""
     for k in range(inner.size):
         inner[k] = new_inner(tree)
 
 
 @kernel
 def refresh_above(tree, work, linkage, nodes):
-    """Compute `nodes`, which come children first, anew, and note the checks that read them. O(m) for each."""
+    """Recompute `nodes`, given children first, and queue the checks that read them. O(m) each."""
     for u in nodes:
         refresh(linkage, tree, work, np.int64(u))

@@ -1,4 +1,4 @@
-"""Insertion of many points at once by several threads, with the same result for any number of them."""
+"""Parallel insertion of many points, with the same result for any number of them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from evertree.tree.parallel.threads import Threads
 from evertree.tree.parallel.treelets import Cut, Treelet
 from evertree.tree.statistics import MeanLiveTree
 
-#: Into a smaller tree, points are inserted by one thread alone.
+#: Into a smaller tree, points are inserted by a single thread.
 FEWEST_POINTS = 8_192
 
-#: The tree is cut into pieces of at most this share of its points, and to find the way to them, into finer ones.
+#: The tree is cut into pieces of at most this share of its points, and into finer ones to route points to them.
 _SHARE = 1 / 64
 _FINE_SHARE = 1 / 1024
 
-#: A tree is cut for one new point to so many that are there.
+#: A tree is cut for at least one new point per this many existing points.
 _FEWEST_SHARE = 8
 
 
 def insert_some(live: MeanLiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:
-    """Insert the first of some filled leaves, many of them by several threads; return how many.
+    """Insert the first of the filled leaves, many of them in parallel; return how many.
 
-    If it shall stop, some may be missing, and the tree is of no use.
+    If it is stopped, some may be missing, and the tree must be discarded.
     """
     if not _is_crowd(live, leaves.size):
         live.insert(leaves[:PART])
@@ -51,17 +51,17 @@ def insert_some(live: MeanLiveTree, leaves: NDArray[np.int32], should_stop: Call
 
 
 def _is_crowd(live: MeanLiveTree, count: int) -> bool:
-    """Whether so many points are worth that the tree is cut into pieces."""
+    """Whether `count` points are enough to make cutting the tree into pieces worthwhile."""
     return live.aim.is_stable and live.n_points >= FEWEST_POINTS and _FEWEST_SHARE * count >= live.n_points
 
 
 def _insert_in_pieces(
     live: MeanLiveTree, leaves: NDArray[np.int32], threads: Threads, should_stop: Callable[[], bool]
 ) -> NDArray[np.int32]:
-    """Hang each leaf into the piece that is nearest to it, all pieces at the same time; return those that are in none.
+    """Insert each leaf into the piece nearest to it, all pieces in parallel; return the leaves that are in none.
 
-    In a piece they come one after the other, by search. Then the moves that are wanted between the pieces are made.
-    Once a piece is put back nothing may fail: one for which memory, or a thread, is not to be had takes none in.
+    Within a piece they are inserted one after the other, by search. Then the moves needed between the pieces are made.
+    Once a piece is put back nothing may fail: a piece for which no memory or thread is available takes in no leaves.
     """
     pieces = treelets.cut(live, int(_SHARE * live.n_points))
     number = _route(live, leaves, pieces, threads)
@@ -101,7 +101,7 @@ def _insert_in_pieces(
 
 
 def _route(live: MeanLiveTree, leaves: NDArray[np.int32], pieces: Cut, threads: Threads) -> NDArray[np.int64]:
-    """The piece that each of some leaves belongs into, -1 for none: that of the nearest of many small clusters."""
+    """The piece that each of the leaves belongs to, -1 for none: that of the nearest of many small clusters."""
     bottoms, inner = treelets.cut(live, int(_FINE_SHARE * live.n_points), 1).above()
     guide = Treelet(live, bottoms, inner, np.empty(live.tree.parent.size, np.int32), leaves.size)
     guests = guide.take_in(live, leaves)

@@ -1,10 +1,10 @@
-"""`Sharing`: what a tree of pairs leaves to threads, which changes nothing in the result.
+"""`Sharing`: the work that a tree of pairs leaves to threads, without a change in the result.
 
-Some things take most of the time, and each is many comparisons of points that do not depend on each other. Where points
-come, the linkage between each of them and every node is needed: it is found for some points ahead, and mended where the
-tree has changed when one is hung. Where a blocking pair with a large cluster is searched for, the linkage between this
-cluster and every other node is needed: the kernel pauses, and goes on when threads have compared the points. And lists
-of neighbours are filled.
+Most of the time is spent in three tasks, each of which consists of many independent comparisons of points. Insertion
+needs the linkage between each new point and every node: it is computed ahead for several points, and updated where the
+tree has changed by the time one is attached. A search for a blocking pair with a large cluster needs the linkage
+between this cluster and every other node: the kernel pauses, and resumes when threads have compared the points. And
+lists of neighbours are filled.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from evertree.linkages import Tag
 from evertree.locking import Uninterrupted
 from evertree.tree.parallel.threads import Threads
 
-#: Points that are measured ahead at once.
+#: Points measured ahead at once.
 MOST_AHEAD = 32
 
-#: Points that are compared with all others at least, before a look at the clock.
+#: At least this many points are compared with all others before the clock is checked.
 FEWEST_ROWS = 16
 
-#: A cluster with fewer pairs to compare is not worth the time that it takes to wake threads.
+#: A cluster with fewer pairs to compare does not pay for waking threads.
 FEWEST_PAIRS = 1 << 17
 
 _NONE = np.empty(0, np.int32)
 
 
 class Sharing:
-    """The threads of one tree, and their room to work in.
+    """The threads of one tree, and their workspaces.
 
     Parameters
     ----------
     tree
-        The tree; all threads read it, and each writes to other places.
+        The tree; all threads read it, and no two write to the same place.
     tag
-        What kernels know of the linkage.
+        The linkage, as kernels see it.
     threads
         The threads.
     """
@@ -59,22 +59,22 @@ class Sharing:
         self._tree.pairs.state["shared_from"][0] = UNLIMITED
 
     def warm_up(self, search: Search) -> None:
-        """Compile, or load from disk, what threads do."""
+        """Compile, or load from disk, the kernels of threads."""
         tree = self._own_room()
         kernels.pairwise.parallel.measure_ahead(tree, self._tag, _NONE, _NONE, _NONE, _NONE, tree.pairs.ahead)
         kernels.pairwise.parallel.measure_members(tree, self._tag, 0, _NONE, 0, 0)
         kernels.shared.rounds.fill_lists(tree, search, self._tag, _NONE, _NONE.astype(np.uint8))
 
     def _own_room(self) -> PairTree:
-        """The same tree for one thread."""
+        """The same tree with a workspace for one thread."""
         names = ("state", "to_pivots", "some", "block")
         own = {name: np.empty_like(getattr(self._tree.pairs, name)) for name in names}
         return self._tree._replace(pairs=self._tree.pairs._replace(**own))
 
     def measure_ahead(self, leaves: NDArray[np.int32], nodes: NDArray[np.int32], is_bounded: bool) -> PairTree:
-        """The tree, with some leaves measured that are about to be hung one after the other; `nodes` are all in it.
+        """The tree, with measured leaves that are about to be attached one by one; `nodes` are all in it.
 
-        Exactly, or by bounds on their dissimilarities.
+        They are measured exactly, or by bounds on their dissimilarities.
         """
         rows = leaves >> 1
         others = np.concatenate([nodes[nodes % 2 == 0] >> 1, rows])
@@ -90,8 +90,8 @@ class Sharing:
         return self._tree._replace(pairs=pairs._replace(ahead=ahead))
 
     def go_on(self, work: Worklist, search: Search) -> bool:
-        """Do what the kernel has left to threads, as far as there is time; return whether there was something."""
-        with Uninterrupted():  # what has been measured is noted before Ctrl-C comes, or it would be added twice
+        """Do what the kernel has left to threads, as time permits; return whether there was anything."""
+        with Uninterrupted():  # measurements are recorded before Ctrl-C is handled, or they would be added twice
             return self._do_next(work, search)
 
     def _do_next(self, work: Worklist, search: Search) -> bool:
@@ -110,14 +110,14 @@ class Sharing:
 
     @property
     def _n_rows_in_time(self) -> int:
-        """How many points may be compared with all others before a look at the clock."""
+        """Number of points that may be compared with all others before the clock is checked."""
         state = self._tree.pairs.state
         return max(
             int(state["pause_at"][0] - state["looked_at"][0]) // int(self._tree.state["n_points"][0]), FEWEST_ROWS
         )
 
     def _fill_lists(self, search: Search, rows: NDArray[np.int32]) -> None:
-        """Fill the empty lists of neighbours of some rows."""
+        """Fill the empty lists of neighbours of `rows`."""
         own = search._replace(state=search.state.copy())  # what each thread notes there is the same, and known here
         steps = np.empty(rows.size, np.uint8)
 
@@ -144,7 +144,7 @@ class Sharing:
         state["paused_row"][0] += rows.size
 
     def _divide(self, work: Callable[[slice, PairTree], object], length: int) -> None:
-        """Do a job on so many items, all threads at the same time."""
+        """Do a job on `length` items, with all threads in parallel."""
         state = self._tree.pairs.state
         n_evaluated = []
 

@@ -1,8 +1,8 @@
 """`Rounds`: refinement by several threads, with the same result for any number of them.
 
-Where much is to be done, a tree of means is cut into treelets (`evertree.tree.parallel.treelets`), which are refined at
-the same time. What is left, which is mostly between them, is done in rounds: all threads search in a tree that stays as
-it is; then the grafts that they found are made.
+When there is much to do, a tree of means is cut into treelets (`evertree.tree.parallel.treelets`), which are refined in
+parallel. The rest, mostly between them, is done in rounds: all threads search a tree that does not change; then the
+grafts that they found are made.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ from evertree.tree.parallel.threads import Threads
 from evertree.tree.parallel.treelets import Treelet
 from evertree.tree.statistics import MeanLiveTree
 
-#: A smaller tree is refined by one thread alone.
+#: A smaller tree is refined by a single thread.
 FEWEST_POINTS = 10_000
 
-#: Treelets have at most this share of the points, but so many at least, and never more than the second number.
+#: Treelets have at most this share of the points, within the two limits below.
 _SHARE = 1 / 64
 _SMALLEST, _LARGEST = 4_096, 1 << 17
 
-#: The tree is cut anew while more than one in so many nodes are pending: every other time where others meet.
+#: The tree is cut again while more than one in this many nodes is pending: every other time at other boundaries.
 _MANY = 50
 _OTHER_CUT = 0.6
 
-#: The treelet above the pieces goes down to pieces of so many times fewer points.
+#: The treelet above the pieces extends down to pieces with this many times fewer points.
 _OVERLAP = 8
 
-#: Seconds that must be left for each point to cut the tree, and that it takes for each to note what is left then.
+#: Seconds per point that must be left to cut the tree, and that it takes to settle what is left afterwards.
 _SECONDS_TO_CUT, _SECONDS_TO_SETTLE = 1e-6, 1e-7
 
-#: Checks that one thread makes before it looks at the clock.
+#: Checks that one thread makes between looks at the clock.
 _CHECKS_AT_ONCE = 1 << 14
 
-#: One search, or one list, costs about so many of the numbers that are compared; a round takes so many in all.
+#: A search, or a list, costs about as much as comparing this many numbers; and the numbers of a whole round.
 _NUMBERS_PER_SEARCH = 400
 _NUMBERS_PER_ROUND = 1 << 25
 _FEWEST_PER_ROUND, _MOST_PER_ROUND = 64, 1 << 13
 
-#: So many seconds before a deadline, rounds are so many times shorter.
+#: In the last seconds before a deadline, rounds are shorter by this factor.
 _LAST_SECONDS, _SHORTER = 0.5, 16
 
 
 class Rounds:
-    """The refinement of one tree by some threads.
+    """The refinement of one tree by several threads.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Rounds:
     to_stable
         Whether it is to become stable; otherwise, homogeneous.
     lock
-        By which readers are let in.
+        The lock that lets readers in.
     """
 
     def __init__(self, live: MeanLiveTree, threads: Threads, to_stable: bool, lock: ReadWriteLock) -> None:
@@ -73,7 +73,7 @@ class Rounds:
         self._n_cuts = 0
         self._is_cut_in_vain = False
         self._rows = np.empty(0, np.int32)
-        self._rows_of = -1  # the numbering that these are of
+        self._rows_of = -1  # the numbering that these belong to
         self._scratch = threads.helpers(live.scratch) if to_stable else None
         self._is_exhaustive = live.search.state["reach"][0] == EVERYWHERE
         per_search = (live.n_points if self._is_exhaustive else _NUMBERS_PER_SEARCH) * (live.n_columns or 1)
@@ -81,10 +81,10 @@ class Rounds:
         self._per_round = self._most_per_round
 
     def take(self, began: float, _moves_left: int, deadline: float, look: Callable[..., object]) -> float:
-        """Do a part of what is left, from `began` on; return when it ended.
+        """Do part of the remaining work, starting at `began`; return when it ended.
 
-        `look` is called now and then, and gets a function to call before it lets anyone see the tree. At the deadline a
-        long part stops.
+        `look` is called from time to time, with a function that it must call before it lets anyone see the tree. A long
+        part stops at the deadline.
         """
         live = self._live
         n_pending, n_inserted = live.n_pending, int(live.work.state["inserted"][0])
@@ -94,7 +94,7 @@ class Rounds:
         self._lock.let_readers_in()
         if n_pending > 2 * live.n_points // _MANY and has_time and not self._is_cut_in_vain:
             self._refine_pieces(deadline, look)
-            self._is_cut_in_vain = live.n_pending > n_pending // 2  # most of what is left is where pieces meet
+            self._is_cut_in_vain = live.n_pending > n_pending // 2  # most of the rest is where pieces meet
         elif n_pending:
             with self._lock.access:
                 live.homogenise(_CHECKS_AT_ONCE, UNLIMITED)
@@ -103,20 +103,21 @@ class Rounds:
             with self._lock.access:
                 self._improve_lists()
         elif self._to_stable and live.n_due > live.n_points and has_time and live.cut_at != n_inserted:
-            live.cut_at = n_inserted  # once, as what is found in pieces is searched again in the whole tree
+            live.cut_at = n_inserted  # once, because nodes searched in pieces are searched again in the whole tree
             self._refine_pieces(deadline, look)
         elif self._to_stable and live.n_due:
             with self._lock.access:
                 self._search()
         if self._to_stable and live.n_pending == 0 and live.n_due == 0:
             with self._lock.access:
-                live.stabilise(1, UNLIMITED)  # which notes that it is done
+                live.stabilise(1, UNLIMITED)  # which records that it is done
         return time.perf_counter()
 
     def _refine_pieces(self, deadline: float, look: Callable[..., object]) -> None:
         """Cut the tree into subtrees, refine each, and then what is above them.
 
-        While checks are pending, only those that have some: who comes again and again for a moment gets on, too.
+        While checks are pending, only pieces with pending checks are refined, so that repeated short calls make
+        progress too.
         """
         live, access = self._live, self._lock.access
         stop_at = deadline - _SECONDS_TO_SETTLE * live.n_points
@@ -135,7 +136,7 @@ class Rounds:
             try:
                 yield
             except BaseException:
-                is_stopped = True  # or it would be raised only when the treelets that are out are done
+                is_stopped = True  # otherwise raised only after all treelets in progress are done
                 raise
 
         def refine(piece: tuple[NDArray[np.int32], NDArray[np.int32]]) -> None:
@@ -143,7 +144,7 @@ class Rounds:
                 return
             with or_stop():
                 treelet = Treelet(live, *piece, place)
-                if has_lists:  # a descent finds more in the whole tree, and it is made there
+                if has_lists:  # a descent finds more in the whole tree, so it is made there
                     treelet.search.state["reach"][0] = BY_NEIGHBOURS
                 open_ones.add(treelet)
                 try:
@@ -162,7 +163,7 @@ class Rounds:
             nonlocal is_stopped
             now = time.perf_counter()
             is_stopped = is_stopped or should_stop or now >= stop_at
-            with putting_back, or_stop():  # whoever looks sees, and may copy, a tree that does not change meanwhile
+            with putting_back, or_stop():  # readers see, and may copy, a tree that does not change meanwhile
                 with access:
                     for treelet in list(open_ones):
                         treelet.count(live)
@@ -175,12 +176,12 @@ class Rounds:
                 todo = [piece for piece in todo if np.any(live.work.mark[piece[1][:-1]] & QUEUED)]
             self._threads.each(refine, todo, watch)
             settle()
-            has_lists = False  # of nodes that stand for others
+            has_lists = False  # its leaves stand for subtrees
             if not is_stopped and pieces.stops.size:
                 finer = treelets.cut(live, most // _OVERLAP)  # so that the roots of the pieces are in it
                 self._threads.each(refine, [finer.above()], watch)
         finally:
-            with Uninterrupted():  # without it, checks would be lost
+            with Uninterrupted():  # otherwise checks would be lost
                 settle()
 
     def _improve_lists(self) -> None:
@@ -208,13 +209,13 @@ class Rounds:
         search.fresh[rows] = steps
 
     def _next_rows(self) -> NDArray[np.int32]:
-        """Some points whose lists are farthest from being good, by row in the order of memory."""
+        """Some points whose lists are farthest from being good, by row in memory order."""
         live, search = self._live, self._live.search
         if self._rows.size == 0 or self._rows_of != live.work.state["ordered_at"][0]:
             self._rows_of = int(live.work.state["ordered_at"][0])
             self._rows = np.empty(0, np.int32)
             fresh = search.fresh[: int(live.tree.state["leaf_top"][0])]
-            fresh[live.tree.parent[: 2 * fresh.size : 2] <= NULL] = 0  # these hang nowhere
+            fresh[live.tree.parent[: 2 * fresh.size : 2] <= NULL] = 0  # these are detached
             search.state["fresh"][0] = int(fresh.sum())
             if search.state["fresh"][0]:
                 self._rows = np.flatnonzero(fresh == fresh.max()).astype(np.int32)
@@ -239,7 +240,7 @@ class Rounds:
         return ask
 
     def _search(self) -> None:
-        """Search for what some of the nodes that are due would rather merge with, and make the grafts."""
+        """Search for blocking pairs with some of the due nodes, and make the grafts."""
         live, work = self._live, self._live.work
         assert self._scratch is not None
         nodes = self._next_due()
@@ -254,7 +255,7 @@ class Rounds:
         kernels.shared.rounds.graft_found(live.tree, work, live.search, live.tag, nodes, partners)
 
     def _next_due(self) -> NDArray[np.int32]:
-        """The next nodes that are due for a search, in the order of memory, from where the last ones were."""
+        """The next nodes due for a search, in memory order, continuing after the last ones."""
         live, work = self._live, self._live.work
         nodes = np.empty(self._per_round, np.int32)
         count = kernels.shared.rounds.take_due(live.tree, work, nodes)
@@ -262,7 +263,7 @@ class Rounds:
 
 
 def warm_up(live: MeanLiveTree) -> None:
-    """Compile, or load from disk, what threads need, once for a tree, so that deadlines can be kept: on a tiny tree."""
+    """Compile, or load from disk, what threads need, once per tree, so that deadlines are met: on a tiny tree."""
     if live.is_warm or live.n_points < FEWEST_POINTS:
         return
     live.is_warm = True

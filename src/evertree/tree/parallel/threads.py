@@ -1,4 +1,4 @@
-"""`Threads`: some threads that do parts of a job at the same time."""
+"""`Threads`: a pool of threads that do parts of a job in parallel."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from evertree.locking import Uninterrupted
 
 _Item = TypeVar("_Item")
 
-#: Seconds between two looks at whether a job shall stop.
+#: Seconds between two checks of whether a job should stop.
 _LOOK_EVERY = 0.02
 
-#: A job is divided into so many parts for each thread, where some take longer than others.
+#: A job is divided into this many parts per thread, as some take longer than others.
 PARTS_PER_THREAD = 4
 
 
 class Threads:
-    """Some threads, to be used in a ``with`` block. Kernels that release the lock of the interpreter run side by side.
+    """A pool of threads, to be used in a ``with`` block. Kernels that release the GIL run in parallel.
 
     Parameters
     ----------
     n_threads
-        How many.
+        Number of threads.
     """
 
     def __init__(self, n_threads: int) -> None:
@@ -44,9 +44,10 @@ class Threads:
     def each(
         self, function: Callable[[_Item], object], items: Iterable[_Item], look: Callable[[bool], object] | None = None
     ) -> None:
-        """Call a function with each of some items, the first ones first, and wait for all, also on an error.
+        """Call a function with each item, in order, and wait for all of them, even after an error.
 
-        `look` is called now and then meanwhile, here, and told whether Ctrl-C has come, which is delivered at the end.
+        Meanwhile `look` is called from time to time in this thread, and told whether Ctrl-C was pressed; it is raised
+        at the end.
         """
         with Uninterrupted() as held:
             running: set[Future[object]] = set()
@@ -67,7 +68,7 @@ class Threads:
     def _submit(self, function: Callable[[_Item], object], item: _Item) -> Future[object]:
         try:
             return self._pool.submit(function, item)
-        except RuntimeError:  # the system gives no more threads: nothing may go on that nobody waits for
+        except RuntimeError:  # no more threads available: nothing may keep running unawaited
             self._pool.shutdown(cancel_futures=True)
             raise
 
@@ -78,7 +79,7 @@ class Threads:
         helpers: queue.SimpleQueue[Any],
         per_thread: int = PARTS_PER_THREAD,
     ) -> None:
-        """Call a function with slices that cover so many items, and one of the helpers, which nobody else has then."""
+        """Call a function with slices that cover `length` items, and with a helper that no other call has meanwhile."""
 
         def with_helper(some: slice) -> None:
             helper = helpers.get()
@@ -90,7 +91,7 @@ class Threads:
         self.each(with_helper, self.slices(length, per_thread))
 
     def slices(self, length: int, per_thread: int = PARTS_PER_THREAD) -> list[slice]:
-        """Slices that cover so many items."""
+        """Slices that cover `length` items."""
         n_parts = min(length, per_thread * self._n_threads)
         ends: NDArray[np.int64] = np.linspace(0, length, n_parts + 1).astype(np.int64)
         return [slice(int(start), int(stop)) for start, stop in pairwise(ends)]

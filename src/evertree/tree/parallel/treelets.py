@@ -1,4 +1,4 @@
-"""`Treelet`: a connected piece of a tree of means, cut out, to be changed by itself and put back."""
+"""`Treelet`: a connected piece of a tree of means, cut out, changed on its own, and put back."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from evertree.kernels.columns import UNLIMITED, WORK_STATE
 from evertree.tree.base import LiveTree
 from evertree.tree.statistics import MeanLiveTree
 
-#: A subtree of fewer points is not worth the way.
+#: Smaller subtrees are not worth cutting out.
 FEWEST_IN_PIECE = 64
 
-#: Seconds that a treelet is refined between two looks at whether to stop.
+#: Seconds that a treelet is refined between two checks of whether to stop.
 _SLICE = 0.005
 
-#: What is counted of the work on a treelet, and added to that on the tree.
+#: Counters of the work on a treelet that are added to those of the tree.
 COUNTED = ("checks", "moves", "grafts", "searches", "guarded")
 
 
@@ -30,11 +30,11 @@ class Cut(NamedTuple):
     Attributes
     ----------
     nodes : array
-        All nodes in postorder: those of a piece stand side by side, its root last.
+        All nodes in postorder: those of a piece are contiguous, its root last.
     stops : array
         Where the nodes of each piece end.
     n_leaves : array
-        How many leaves each piece has: of its 2 k - 1 nodes.
+        Number of leaves of each piece: k of its 2 k - 1 nodes.
     """
 
     nodes: NDArray[np.int32]
@@ -53,7 +53,7 @@ class Cut(NamedTuple):
         return nodes[nodes % 2 == 0], nodes[nodes % 2 == 1]
 
     def numbers_of(self, nodes: NDArray[np.int32]) -> NDArray[np.int64]:
-        """The number of the piece that each of some nodes is in, -1 for none."""
+        """The number of the piece that contains each of `nodes`, -1 for none."""
         position = np.empty(int(self.nodes.max()) + 1, np.int64)
         position[self.nodes] = np.arange(self.nodes.size)
         number = np.searchsorted(self.stops, position[nodes], side="right")
@@ -61,7 +61,7 @@ class Cut(NamedTuple):
         return np.where(position[nodes] >= starts[number], number, -1)
 
     def above(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The roots of the pieces and the leaves in none, and the inner nodes over these, in postorder."""
+        """The roots of the pieces and the leaves in none, and the inner nodes above these, in postorder."""
         inside = np.zeros(self.nodes.size + 1, np.int32)
         inside[self.stops - 2 * self.n_leaves + 1] += 1
         inside[self.stops - 1] -= 1
@@ -72,7 +72,7 @@ class Cut(NamedTuple):
 
 
 def cut(live: MeanLiveTree, most: int, fewest: int | None = None) -> Cut:
-    """Cut a tree into its largest subtrees of at most so many points; those of too few stay with what is above."""
+    """Cut a tree into its largest subtrees of at most `most` points; those that are too small stay with the rest."""
     if fewest is None:
         fewest = FEWEST_IN_PIECE
     nodes = live.nodes()
@@ -84,10 +84,10 @@ def cut(live: MeanLiveTree, most: int, fewest: int | None = None) -> Cut:
 
 
 class LoneTree(MeanLiveTree):
-    """A tree of means that no other thread can see: others run while it is edited and refined."""
+    """A tree of means that no other thread can see: other threads run while it is edited and refined."""
 
     def insert(self, leaves: NDArray[np.int32]) -> None:
-        """Hang filled leaves into the tree one by one, by search, and make the moves that follow."""
+        """Insert filled leaves one by one, by search, and make the moves that follow."""
         self.begin_edit()
         kernels.statistics.treelets.insert_alone(self.tree, self.work, self.search, self.tag, leaves)
 
@@ -96,27 +96,26 @@ class LoneTree(MeanLiveTree):
         kernels.statistics.treelets.homogenise_alone(self.tree, self.work, self.tag, max_checks, max_moves)
 
     def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine by moves and grafts within limits, and no further than to where nodes should be numbered anew."""
+        """Refine by moves and grafts within limits, and stop where nodes should be renumbered."""
         self._set_stop()
         kernels.statistics.treelets.stabilise_alone(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
 
 
 class Treelet(LoneTree):
-    """A piece of a tree, on its own: its leaves are nodes of the tree, and stand for all that is below them.
+    """A piece of a tree on its own: its leaves are nodes of the tree, and stand for all below them.
 
-    While it is out, neither its inner nodes nor its leaves may change in the tree. A search looks for what is in it
-    alone.
+    While it is out, neither its inner nodes nor its leaves may change in the tree. A search looks only within it.
 
     Parameters
     ----------
     live
         The tree.
     bottoms, inner
-        The nodes that are its leaves, and the inner nodes over them, in postorder: at least one.
+        The nodes that are its leaves, and the inner nodes above them, in postorder: at least one.
     place
-        Room for a number for each node of the tree. Pieces may share it.
+        Workspace: one number per node of the tree. Pieces may share it.
     n_more
-        How many points there shall be room for beyond the leaves.
+        Number of additional points to make room for.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class Treelet(LoneTree):
         )
 
     def refine(self, to_stable: bool, should_stop: Callable[[], bool]) -> None:
-        """Refine until the treelet is stable, or homogeneous, or shall stop."""
+        """Refine until the treelet is stable, or homogeneous, or `should_stop` returns True."""
         step = self.stabilise if to_stable else self.homogenise
         n_steps = 256
         while not should_stop() and (self.n_pending or (to_stable and self.n_due)):
@@ -154,9 +153,9 @@ class Treelet(LoneTree):
     def take_in(
         self, live: MeanLiveTree, leaves: NDArray[np.int32], inner: NDArray[np.int32] | None = None
     ) -> NDArray[np.int32]:
-        """Give leaves of the tree, which hang nowhere, to the treelet, and as many inner nodes if it will be put back.
+        """Give detached leaves of the tree to the treelet, and as many inner nodes if it will be put back.
 
-        Returns the leaves as the treelet numbers them, to be inserted.
+        Returns their numbers in the treelet, to be inserted.
         """
         own = np.empty(leaves.size, np.int32)
         kernels.shared.topology.allocate_leaves(self.tree, own)
@@ -167,14 +166,14 @@ class Treelet(LoneTree):
         return own
 
     def count(self, live: LiveTree) -> None:
-        """Add what has been done since the last time to what has been done on the tree."""
+        """Add the work done since the last call to the counters of the tree."""
         done = self.work.state.copy()  # once: a thread may be at work on the treelet
         for name in COUNTED:
             live.work.state[name] += done[name] - self._counted[name]
         self._counted = done
 
     def put_back(self, live: MeanLiveTree) -> None:
-        """Let the tree be as the treelet is now. When all are back, `recount` is due."""
+        """Write the treelet back into the tree. Once all are back, call `recount`."""
         kernels.statistics.treelets.copy_in(
             live.tree, live.work, self._bottoms, self._inner, self._root, self.tree, self.work
         )
