@@ -4,11 +4,11 @@ import lazy_loader
 
 __version__ = "0.2.0.dev0"
 
-# Each name is imported when it is used, from where __init__.pyi says: some need an extra, and a start takes no time.
+# Names are imported on first use, from the modules listed in __init__.pyi: some need an extra, and startup stays fast.
 __getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 
-# For ``from evertree import *``: without what needs an extra, so that it works without any, and without open, which
-# would take the place of the built-in one.
+# For ``from evertree import *``: without names that need an extra, so that it always works, and without open, which
+# would shadow the built-in.
 __all__ = [
     "NULL",
     "Anomaly",

@@ -18,7 +18,7 @@ def main() -> None:
     try:
         _replace_closed_streams()
         _run()
-    except KeyboardInterrupt:  # while modules are imported; later on, commands see to it
+    except KeyboardInterrupt:  # while modules are imported; after that, commands handle it
         print("evertree: interrupted", file=sys.stderr)
         sys.exit(_INTERRUPTED)
 
@@ -36,9 +36,9 @@ def _run() -> None:
 
 
 def _replace_closed_streams() -> None:
-    """Let output go nowhere where its stream is closed, and no file get the number of a stream.
+    """Discard output to closed streams, and keep their file descriptors from being reused.
 
-    Standard input stays None, so that whoever reads it can tell.
+    Standard input stays None, so that its readers can tell.
     """
     if sys.stdin is None:
         os.open(os.devnull, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Which points of a hierarchy stand apart from the others, and why."""
+"""Which points of a hierarchy are anomalous, and why."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from evertree.nodes import keys_of
 from evertree.state import State
 from evertree.tree.anomaly_scores import Scores, score_live, score_new
 
-#: How far a point stands apart can be measured in these ways.
+#: The measures of how anomalous a point is.
 MEASURES = ("jump", "displacement")
 
 
 @dataclass(frozen=True)
 class Anomaly:
-    """How far a point stands apart, and why; see `Hierarchy.anomalies`.
+    """How anomalous a point is, and why; see `Hierarchy.anomalies`.
 
     Attributes
     ----------
     row : int
-        Its row in X, or its place in ``keys()``.
+        Its row in X, or its position in ``keys()``.
     key : hashable
-        Of a live point; None for one of X.
+        The key of a live point; None for a point of X.
     score : float
-        By the measure that was asked for; 0 where nothing stands apart, as where all points are equal.
+        The score by the chosen measure; 0 if nothing stands apart, as when all points are equal.
     node : int or None
-        What stands apart: the node that the point is in or, for a point of X, would be in. None where that is no node:
-        a point of X that would stand alone.
+        The cluster that stands apart: the node that contains or, for a point of X, would contain the point. None for a
+        point of X that would stand alone.
     size : float
-        How many points that has, the point included, or what they weigh.
+        The number of points in that cluster, including the point, or their total weight.
     beside : int or None
-        The node that it joins.
+        The node that the cluster joins.
     beside_size : float
-        How many points that has, or what they weigh.
+        The number of points in that node, or their total weight.
     height : float
-        At which the two join, in SciPy's units.
+        The height at which the two join, in SciPy's units.
     reason : str
-        All of it in a sentence.
+        The explanation, as a sentence.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Anomaly:
 
     @property
     def ratio(self) -> float:
-        """How many times larger than what stands apart that is which it joins.
+        """How many times larger the node that it joins is than the cluster itself.
 
         Examples
         --------
@@ -82,7 +82,7 @@ class Anomaly:
 
 
 def score_samples(state: State, X: Any, measure: str, keys: Any) -> NDArray[np.float64]:
-    """How far points stand apart: see `Hierarchy.score_samples`."""
+    """Anomaly scores: see `Hierarchy.score_samples`."""
     if keys is None:
         return _scores(state, X, measure).score
     if X is not None:
@@ -91,7 +91,7 @@ def score_samples(state: State, X: Any, measure: str, keys: Any) -> NDArray[np.f
 
 
 def anomalies(state: State, X: Any, n: int | None, measure: str) -> list[Anomaly]:
-    """The points that stand apart most, with the reasons: see `Hierarchy.anomalies`."""
+    """The most anomalous points, with reasons: see `Hierarchy.anomalies`."""
     if n is not None:
         n = as_count("n", n)
     scores = _scores(state, X, measure)
@@ -130,14 +130,14 @@ def _anomaly(scores: Scores, row: int, key: Hashable, is_live: bool) -> Anomaly:
 
 
 def _points(weight: float, kind: str = "") -> str:
-    """So many points, where the weight is a whole number: a point of weight 2 counts as two."""
+    """A weight in words, as a number of points if it is an integer: a point of weight 2 counts as two."""
     if not _is_whole(weight):
         return f"{'a further' if kind else 'a'} weight of {_number(weight)}"
     return f"{_number(weight)} {kind + ' ' if kind else ''}point{'' if round(weight) == 1 else 's'}"
 
 
 def _times(beside: float, size: float) -> str:
-    """How many times as many the ones are as the others, or as heavy."""
+    """The ratio of two sizes in words: how many times as many, or as heavy."""
     as_many = "as many" if _is_whole(beside) and _is_whole(size) else "as much"
     return f"just {as_many}" if beside == size else f"{_number(beside / size)} times {as_many}"
 
@@ -147,5 +147,5 @@ def _is_whole(weight: float) -> bool:
 
 
 def _number(value: float) -> str:
-    """Whole and large numbers to the unit, others to three digits."""
+    """A number as text: integers and large numbers without decimals, others with three digits."""
     return f"{value:,.0f}" if 1e15 > value >= 100 or (value < 100 and _is_whole(value)) else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""The batch tree (`tab.HAC`): through a library where there is one, and for minimax linkage and weights by our own."""
+"""The batch tree (`tab.HAC`): by a library where possible, and by our own code for minimax linkage and weights."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def agglomerate(
 ) -> Hierarchy:
     """The tree of batch agglomerative clustering (HAC), as a live hierarchy.
 
-    fastcluster makes it where it is installed, SciPy otherwise; minimax linkage, which they do not have, and weights,
-    which they do not know, take our own nearest neighbour chain. All take quadratic time, and quadratic memory but for
-    fastcluster's Ward. Ctrl-C is heard when they are done.
+    It is computed by fastcluster if that is installed, and by SciPy otherwise; minimax linkage and weights, which these
+    do not support, use our own nearest-neighbour chain. All take quadratic time and, except for fastcluster's Ward,
+    quadratic memory. Ctrl-C takes effect when they are done.
 
-    A batch tree is stable: `Hierarchy.certify` accepts it, and `Hierarchy.refine` finds nothing to do. That of Ward
-    need not be homogeneous.
+    A batch tree is stable: `Hierarchy.certify` accepts it, and `Hierarchy.refine` finds nothing to do. A Ward batch
+    tree need not be homogeneous.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def agglomerate(
 
 
 def _batch_linkage(live: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> NDArray[np.float64]:
-    """SciPy's Z for leaves that hang nowhere yet."""
+    """SciPy's Z for leaves that are not in a tree yet."""
     if leaves.size < 2:
         return np.empty((0, 4))
     linkage, weights = live.scheme.linkage, live.tree.size[leaves]
@@ -79,7 +79,7 @@ def _library() -> Any:
 
 
 def _own_linkage(live: LiveTree, leaves: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """SciPy's Z by the nearest neighbour chain."""
+    """SciPy's Z by the nearest-neighbour chain algorithm."""
     from scipy.spatial.distance import squareform
 
     n, linkage = weights.size, live.scheme.linkage

@@ -1,4 +1,4 @@
-"""How good the tree of a hierarchy is, by its own account: homogeneous, monotone, stable. Nothing here changes it."""
+"""Checks of the tree of a hierarchy: homogeneous, monotone, stable. Nothing here changes it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from evertree.tree import certificate, invariants
 
 
 class Instability(NamedTuple):
-    """The share of nodes in a blocking pair, as `Hierarchy.instability` gives it.
+    """The share of nodes in a blocking pair, as returned by `Hierarchy.instability`.
 
     Attributes
     ----------
     fraction : float
-        Of the nodes looked at.
+        The share among the sampled nodes.
     low, high : float
-        The ends of the confidence interval for the share of all nodes; equal to the fraction if all were looked at.
+        The ends of the confidence interval for the share among all nodes; equal to the fraction if all were sampled.
     n_nodes : int
-        How many were looked at.
+        The number of sampled nodes.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Instability(NamedTuple):
 
     @classmethod
     def of(cls, n_blocked: int, n_nodes: int, confidence: float | None) -> Instability:
-        """The share, and Wilson's interval for it; with no confidence it is of all nodes, and exact.
+        """The share with its Wilson interval; without a confidence, the exact share of all nodes.
 
         Examples
         --------
@@ -57,7 +57,7 @@ class Instability(NamedTuple):
         z = NormalDist().inv_cdf((1 + confidence) / 2)
         center = (share + z * z / (2 * n_nodes)) / (1 + z * z / n_nodes)
         reach = z / (1 + z * z / n_nodes) * math.sqrt(share * (1 - share) / n_nodes + (z / (2 * n_nodes)) ** 2)
-        # At the ends of the scale the interval ends there too, but for rounding.
+        # At 0 and 1 the interval ends there too, except for rounding.
         low = 0.0 if n_blocked == 0 else center - reach
         high = 1.0 if n_blocked == n_nodes else center + reach
         return cls(share, low, high, n_nodes)
@@ -126,5 +126,5 @@ def validate(state: State) -> None:
 
 
 def _named(state: State, node: int) -> str:
-    """A node in a text, by its keys."""
+    """A node as text, by its keys."""
     return f"the cluster of {listed(members(state, int(node)))}"

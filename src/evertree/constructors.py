@@ -1,4 +1,4 @@
-"""Trees to start from that are not empty: a random one, and those of others. None is refined."""
+"""Initial trees that are not empty: random ones, and trees from other tools. None is refined."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def from_points(
     sample_weight: Any,
     find_linkage: Callable[[LiveTree, NDArray[np.int32], Incoming], Any],
 ) -> None:
-    """Give a new state the tree of the SciPy matrix that a function finds for the points."""
+    """Give a new state the tree of the linkage matrix that a function computes for the points."""
     leaves, points = edits.begin(state, X, keys, sample_weight)
     Z = initial.checked_linkage_matrix(find_linkage(state.live, leaves, points), leaves.size)
     initial.shape_from_linkage(state.live, leaves, Z)

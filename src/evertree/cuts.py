@@ -1,4 +1,4 @@
-"""Flat clusters of a hierarchy: as labels, as a table of several cuts, as partitions with a memory."""
+"""Flat clusters of a hierarchy: as labels, as a table of several cuts, as partitions with persistent ids."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def partition(
     min_cluster_size: int | None,
     follow: Partition | None,
 ) -> Partition:
-    """Flat clusters with ids that last: see `Hierarchy.partition`."""
+    """Flat clusters with persistent ids: see `Hierarchy.partition`."""
     if follow is not None and not isinstance(follow, Partition):
         raise ParameterError(f"follow must be None or a Partition; it is {type(follow).__name__}")
     clusters = cut(state, n_clusters, height, min_cluster_size)

@@ -27,19 +27,20 @@ from evertree.tree.refine import Report, run
 from evertree.tree.scheme import DISSIMILARITIES, OBJECTS, Scheme
 from evertree.windows import Moment, MovingWindow, Window, moment_of
 
-#: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other is finished first.
+#: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other batch is finished
+#: first.
 UNDOABLE = 10_000
 
 #: No leaves at all.
 NO_LEAVES = np.empty(0, np.int32)
 
-#: Points that are looked at first where some are too old.
+#: How many points to look at first for ones that are too old.
 _FIRST_LOOK = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """New points with their weights; keys where the user chose any; and when they came, where a window needs that."""
+    """New points with their weights, the keys that the user chose, and, if a window needs it, when they arrived."""
 
     points: Incoming
     weights: NDArray[np.float64]
@@ -49,14 +50,14 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Live keys whose points go."""
+    """Live keys whose points are removed."""
 
     keys: list[Hashable]
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Live keys, and new values and weights of their points."""
+    """Live keys, with new values and weights for their points."""
 
     keys: list[Hashable]
     points: Incoming
@@ -65,7 +66,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Which points stay from now on, None for all; and when that was said, where it matters."""
+    """Which points to keep from now on, None for all; and the time of the call, if it matters."""
 
     limits: Window | None
     moment: Moment | None
@@ -73,7 +74,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Refine:
-    """A refinement up to a goal, or of some moves and grafts towards it."""
+    """A refinement to a goal, or a number of moves and grafts towards it."""
 
     until: str
     moves: int | None
@@ -83,9 +84,9 @@ Edit = Insert | Remove | Update | Keep | Refine
 
 
 def commit(state: State, edit: Edit) -> Any:
-    """Make a checked edit, after it is in the journal where there is one; return what the verb returns.
+    """Apply a checked edit, after writing it to the journal if there is one; return what the method returns.
 
-    Ctrl-C comes when it is made, or has been undone.
+    Ctrl-C takes effect when the edit is done or has been undone.
     """
     with Uninterrupted() as held, state.lock.access:
         if state.journal is None:
@@ -121,7 +122,7 @@ def check_insert(
     progress: Progress | None = None,
     moment: Moment | None = None,
 ) -> Insert:
-    """New points as `Hierarchy.insert` takes them, as an edit."""
+    """The edit that inserts points, from the arguments of `Hierarchy.insert`."""
     live, n_edits = state.live, state.n_edits
     if isinstance(keys, str) and is_frame(X):
         keys, X = take_keys(X, keys)
@@ -141,7 +142,7 @@ def check_insert(
 
 
 def check_remove(state: State, keys: Any) -> Remove:
-    """Keys as `Hierarchy.remove` takes them, as an edit."""
+    """The edit that removes points, from the argument of `Hierarchy.remove`."""
     gone = as_keys(keys)
     state.keys.leaves_of(gone)
     return Remove(gone)
@@ -150,7 +151,7 @@ def check_remove(state: State, keys: Any) -> Remove:
 def check_update(
     state: State, keys: Any, X: Any, sample_weight: Any = None, progress: Progress | None = None
 ) -> Update:
-    """New values as `Hierarchy.update` takes them, as an edit."""
+    """The edit that updates points, from the arguments of `Hierarchy.update`."""
     live, changed = state.live, as_keys(keys)
     leaves = state.keys.leaves_of(changed)
     order, position = order_and_positions(state, leaves)
@@ -164,7 +165,7 @@ def check_update(
 
 
 def check_keep(state: State, last: int | None, max_age: float | None, time: float | None) -> Keep:
-    """Limits as `Hierarchy.keep` takes them, as an edit."""
+    """The edit that sets a window, from the arguments of `Hierarchy.keep`."""
     limits = None if last is None and max_age is None else Window(last, max_age)
     return Keep(limits, moment_of(_window_with(state, limits), time))
 
@@ -172,7 +173,7 @@ def check_keep(state: State, last: int | None, max_age: float | None, time: floa
 def insert(
     state: State, X: Any, keys: Any, sample_weight: Any, progress: Progress | None, time: float | None
 ) -> list[Hashable]:
-    """Insert points, or where there are none let the window move on."""
+    """Insert points; if there are none, only move the window."""
     moment = None if state.window is None and time is None else moment_of(state.window, time)
     edit = check_insert(state, X, keys, sample_weight, progress, moment)
     if edit.weights.size:
@@ -197,7 +198,7 @@ def update(state: State, keys: Any, X: Any, sample_weight: Any, progress: Progre
 
 
 def expire(state: State, time: float | None) -> list[Hashable]:
-    """Remove what is too old by now; return the keys."""
+    """Remove the points that are too old by now; return their keys."""
     moment = moment_of(state.window, time)
     if state.window is None:
         return []
@@ -216,7 +217,7 @@ def refine(
     until: str | None = None,
     progress: Callable[[Report], object] | None = None,
 ) -> Report:
-    """Refine within budgets. Where there is a journal, it has a record of how far the refinement is."""
+    """Refine within budgets. If there is a journal, the progress of the refinement is recorded there."""
     budget = as_seconds(seconds)
     max_moves = None if moves is None else as_whole_number("moves", moves)
     goal = as_choice("until", state.live.aim.goal if until is None else until, GOALS)
@@ -246,7 +247,7 @@ def set_scheme(state: State, scheme: Scheme, X: Any) -> Report:
 
 
 def set_threads(state: State, n_threads: int | None) -> None:
-    """Let another number of threads work on large edits and refinements."""
+    """Set the number of threads for large edits and refinements."""
     if state.journal is not None and n_threads is not None:
         raise ParameterError(
             "n_jobs must be None for a durable hierarchy: when the file is opened, edits are made again as one thread "
@@ -257,7 +258,7 @@ def set_threads(state: State, n_threads: int | None) -> None:
 
 
 def begin(state: State, X: Any, keys: Any, sample_weight: Any) -> tuple[NDArray[np.int32], Incoming]:
-    """Leaves for all points of a new hierarchy, which hang nowhere yet."""
+    """Leaves for all points of a new hierarchy, not in a tree yet."""
     edit = check_insert(state, X, keys, sample_weight)
     count = len(edit.points)
     if count == 0:
@@ -269,7 +270,7 @@ def begin(state: State, X: Any, keys: Any, sample_weight: Any) -> tuple[NDArray[
 
 
 def order_and_positions(state: State, leaves: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """What stored dissimilarities of changed points are to, and where these stand in it, as they were named."""
+    """The leaves that stored dissimilarities refer to, and the positions of the changed points among them."""
     if not state.live.needs_order:
         return leaves, np.arange(leaves.size)
     order = state.keys.leaves()
@@ -279,14 +280,14 @@ def order_and_positions(state: State, leaves: NDArray[np.int32]) -> tuple[NDArra
 
 
 def _objects(live: LiveTree, leaves: NDArray[np.int32]) -> Any:
-    """The objects of a tree that a function compares; none where there are no such."""
+    """The objects of a tree whose metric is a function; none for other trees."""
     return live.points(leaves) if live.scheme.holds == OBJECTS and leaves.size else []
 
 
 def _insert(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
-    """Insert points, take out what is then outside the window; return the new keys.
+    """Insert points, remove those that are then outside the window, and return the new keys.
 
-    Points that would be outside at once are numbered, but never in the tree.
+    Points that would be outside immediately are numbered, but never enter the tree.
     """
     keys, window = state.keys, state.window
     n_passing = 0 if window is None else window.n_passing(edit.weights.size)
@@ -319,7 +320,7 @@ def _hang(
     undo: tuple[LiveTree, KeyTable] | None,
     held: Uninterrupted,
 ) -> NDArray[np.int32]:
-    """Insert new leaves into the tree; return their numbers then. On Ctrl-C a batch that can be undone is."""
+    """Insert new leaves into the tree; return their new numbers. Ctrl-C undoes a batch that can be undone."""
     start = 0
     try:
         while start < leaves.size:
@@ -343,7 +344,7 @@ def _hang(
 
 
 def _with_room(live: LiveTree, points: Incoming, count: int) -> LiveTree:
-    """The tree, with room for new points; the first ones decide on the columns and the type."""
+    """The tree with room for new points; the first points set the number of columns and the dtype."""
     if live.is_blank:
         live = new_tree(live.scheme, live.aim, points.n_columns, points.stored.dtype)
         live.reserve(count)
@@ -363,7 +364,7 @@ def _update(state: State, edit: Update) -> None:
 
 
 def _take_out(state: State, keys: list[Hashable], leaves: NDArray[np.int32]) -> None:
-    """Take live points, if there are any, out of the tree."""
+    """Remove live points, if there are any, from the tree."""
     if keys:
         state.live.detach(leaves)
         state.live.release(leaves)
@@ -371,7 +372,7 @@ def _take_out(state: State, keys: list[Hashable], leaves: NDArray[np.int32]) -> 
 
 
 def _window_with(state: State, limits: Window | None) -> MovingWindow | None:
-    """A window with these limits, which knows what the present one knows."""
+    """A window with these limits and the arrival times of the current one."""
     if limits is None or state.window is None:
         return None if limits is None else MovingWindow(limits)
     return state.window.changed(limits)
@@ -429,7 +430,7 @@ def _refine(
 
 
 def _adopt(state: State, scheme: Scheme, X: Any) -> None:
-    """Make the tree one of another scheme, with the same shape."""
+    """Switch the tree to another scheme, keeping its shape."""
     old, leaves = state.live, state.keys.leaves()
     if leaves.size == 0:
         if X is not None and len(X):

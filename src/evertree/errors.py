@@ -1,7 +1,7 @@
 """The exceptions of evertree: one tree, so that ``except EvertreeError`` catches them all.
 
-Where a built-in exception says the same, ours is a subclass of it too: code written for
-``ValueError`` or ``KeyError`` goes on working.
+Where a built-in exception has the same meaning, ours is also a subclass of it: code written for ``ValueError`` or
+``KeyError`` keeps working.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class EvertreeError(Exception):
     *args
         What is wrong, as for other exceptions.
     parameter : str, optional
-        The parameter at fault, where the text begins with its name. The command line names the option instead.
+        The parameter at fault, if the message begins with its name. The command line names the option instead.
     remedy : str, optional
-        What to do about it; it ends the text. Parameters are written ``name=`` or ``name=value`` and methods
-        ``name()``, so that the command line can turn them into its own words.
+        What to do about it; the end of the message. Parameters are written ``name=`` or ``name=value`` and methods
+        ``name()``, so that the command line can replace them by its own terms.
     """
 
     def __init__(self, *args: object, parameter: str | None = None, remedy: str | None = None) -> None:
@@ -36,7 +36,7 @@ class EvertreeError(Exception):
 
     @property
     def problem(self) -> str:
-        """The text without the remedy.
+        """The message without the remedy.
 
         Examples
         --------
@@ -56,35 +56,35 @@ class EvertreeError(Exception):
 
 
 class ParameterError(EvertreeError, ValueError):
-    """An option has a value that it cannot have. The text says which it may have."""
+    """An option has an invalid value. The message lists the valid ones."""
 
 
 class TimeError(ParameterError):
-    """A time that goes back, or is by another clock than those before it. The text says how to go on."""
+    """A time that goes back, or is from another clock than earlier ones. The message says how to continue."""
 
 
 class LinkageError(ParameterError):
-    """A linkage and a metric that have no meaning together, or are not known. The text names those that go together."""
+    """A linkage and a metric that are unknown or cannot be combined. The message lists valid combinations."""
 
 
 class UnstableError(EvertreeError):
-    """A tree is not one that batch clustering would have made: `refine` with ``search_width=None`` takes it there."""
+    """The tree is not a batch tree: `refine` with ``search_width=None`` makes it one."""
 
 
 class DataError(EvertreeError, ValueError):
-    """The points themselves cannot be used. The text names the rows."""
+    """The points themselves cannot be used. The message names the rows."""
 
 
 class DimensionError(DataError):
-    """The wrong number of dimensions, columns or rows: reshape, or choose the columns of the points before."""
+    """The wrong number of dimensions, columns or rows: reshape, or use the same columns as earlier points."""
 
 
 class NotNumericError(DataError, TypeError):
-    """The points are not real numbers, or no collection; or a metric gave something that is no number."""
+    """The points are not real numbers or not a collection, or a metric returned something that is not a number."""
 
 
 class NotFiniteError(DataError):
-    """NaN or infinity among the values: fill these, or drop their rows, which the text names."""
+    """NaN or infinity among the values: fill them in, or drop their rows, which the message names."""
 
 
 class MagnitudeError(DataError):
@@ -92,26 +92,26 @@ class MagnitudeError(DataError):
 
 
 class ZeroVectorError(DataError):
-    """A row of zeros, or of equal values, that the metric makes nothing of: it has no direction, or no distribution.
+    """A row of zeros, or of equal values, for which the metric is undefined: it has no direction or no distribution.
 
-    Drop it, or take another metric.
+    Drop it, or use another metric.
     """
 
 
 class WeightError(DataError):
-    """Weights that are not positive numbers, one for each point: leave points out that should weigh nothing."""
+    """Weights that are not positive numbers, one per point: leave out points that should have no weight."""
 
 
 class KeysError(EvertreeError):
-    """Something is wrong with the keys. The text names them."""
+    """Something is wrong with the keys. The message names them."""
 
 
 class UnknownKeyError(KeysError, KeyError):
-    """A key that no live point has: see ``keys()``, or ask ``key in h`` first."""
+    """A key that no live point has: see ``keys()``, or check ``key in h`` first."""
 
 
 class DuplicateKeyError(KeysError, ValueError, KeyError):
-    """A key that is taken already, or given twice: `update` changes a live point."""
+    """A key that is already in use or given twice: `update` changes a live point."""
 
 
 class InvalidKeyError(KeysError, TypeError, ValueError):
@@ -123,15 +123,15 @@ class NotSavableError(InvalidKeyError):
 
 
 class UnknownNodeError(EvertreeError, ValueError, IndexError):
-    """A number that is not a node of the tree as it is now: ask for nodes again after an edit or a refinement."""
+    """A number that is not a node of the current tree: get the nodes again after an edit or a refinement."""
 
 
 class EmptyHierarchyError(EvertreeError, ValueError):
-    """The question has no answer for a hierarchy without points: insert some, or ask ``len(h)`` first."""
+    """The result is not defined for a hierarchy without points: insert some, or check ``len(h)`` first."""
 
 
 class FileFormatError(EvertreeError, ValueError):
-    """Not a file that this version of evertree can read. The text says what it seems to be."""
+    """Not a file that this version of evertree can read. The message says what it seems to be."""
 
 
 class NewerFormatError(FileFormatError):
@@ -139,11 +139,11 @@ class NewerFormatError(FileFormatError):
 
 
 class CorruptFileError(FileFormatError):
-    """The file is damaged, or was changed by hand. It is left as it is: take a copy that was made before."""
+    """The file is damaged, or was edited by hand. It is left unchanged: use an earlier copy."""
 
 
 class StoreError(EvertreeError, OSError):
-    """The file of a durable hierarchy cannot be used: the disk is full, say, or a place cannot be written to."""
+    """The file of a durable hierarchy cannot be used: for example, the disk is full or the path is not writable."""
 
 
 class LockedError(StoreError):
@@ -151,7 +151,7 @@ class LockedError(StoreError):
 
 
 class ReadOnlyError(StoreError):
-    """An edit of a hierarchy that was opened for reading alone: open it for writing, or edit a ``copy()``."""
+    """An edit of a hierarchy that was opened read-only: open it for writing, or edit a ``copy()``."""
 
 
 class ClosedError(StoreError, ValueError):
@@ -163,15 +163,15 @@ class InvariantError(EvertreeError, AssertionError):
 
 
 class MissingExtraError(EvertreeError, ImportError):
-    """An optional package is needed that is not installed. The text has the command that installs it."""
+    """A required optional package is not installed. The message has the command that installs it."""
 
 
 class DatabaseError(EvertreeError, OSError):
-    """A database failed, or refused what was asked of it. The text never has the password."""
+    """A database failed, or rejected a request. The message never contains the password."""
 
 
 class TransientDatabaseError(DatabaseError):
-    """A database cannot be reached, or is busy: what failed may work if it is tried again."""
+    """A database cannot be reached or is busy: a retry may succeed."""
 
 
 class ReplacedError(EvertreeError, RuntimeError):
@@ -179,25 +179,25 @@ class ReplacedError(EvertreeError, RuntimeError):
 
 
 def listed(names: Iterable[Any]) -> str:
-    """Some names for an error text: the first five, and how many more there are."""
+    """Names for an error message: the first five, and how many more there are."""
     words = [repr(name) for name in names]
     more = f" and {len(words) - 5} more" if len(words) > 5 else ""
     return ", ".join(words[:5]) + more
 
 
 def either(names: Iterable[Any]) -> str:
-    """The words of which one is right, for an error text."""
+    """The valid alternatives, for an error message."""
     words = [repr(name) for name in names]
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-#: The number of the first row of what is being checked.
+#: The number of the first row being checked.
 _first_row: ContextVar[int] = ContextVar("first_row", default=0)
 
 
 @contextmanager
 def counting_rows_from(first: int) -> Iterator[None]:
-    """Let error texts in this block count rows from `first`: what is checked there is a part of what the user gave."""
+    """Count rows from `first` in error messages of this block, which checks a part of the user's input."""
     token = _first_row.set(first)
     try:
         yield
@@ -206,5 +206,5 @@ def counting_rows_from(first: int) -> Iterator[None]:
 
 
 def name_rows(rows: NDArray[np.intp]) -> str:
-    """Some row numbers for an error text."""
+    """Row numbers for an error message."""
     return f"row{'s' if rows.size > 1 else ''} {listed((rows + _first_row.get()).tolist())}"

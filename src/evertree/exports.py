@@ -1,7 +1,7 @@
-"""A hierarchy for other tools and for the eye. Nodes have SciPy's numbers in all of it.
+"""Exports of a hierarchy to other tools, and drawings. Nodes have SciPy's numbers throughout.
 
-Leaves are numbered 0, 1, … in the order of ``keys()``, and then merges in the order of ``linkage_matrix()``, whose
-heights they have. These numbers last until the next edit or ``refine``.
+Leaves are numbered 0, 1, … in the order of ``keys()``, followed by the merges in the order of ``linkage_matrix()``,
+whose heights they have. These numbers are valid until the next edit or ``refine``.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from evertree.plotting.dendrogram import as_labels
 from evertree.state import State
 from evertree.tree import views
 
-#: Clusters at the bottom of what a notebook shows.
+#: Clusters at the bottom of the notebook display.
 _N_GLANCE = 30
 
-#: The largest clusters that have prototypes on a page where they are found by comparing all pairs of points.
+#: The size of the largest clusters with prototypes on a page, if these are found by comparing all pairs of points.
 _MOST_COMPARED = 4_000
 
-#: Points that are looked at for the prototypes of a page elsewhere. Clusters for which there are no more have none.
+#: For other linkages, the budget of points to visit for the prototypes of a page. Clusters beyond it have none.
 _MOST_LOOKED_AT = 5_000_000
 
 
@@ -86,7 +86,7 @@ def plot(state: State, partition: Partition | Any, **options: Any) -> Any:
 
 
 def preview(state: State) -> str:
-    """What a notebook shows: what the tree is, how far it is from its goal, and its top."""
+    """The notebook display: what the tree is, how far it is from its goal, and its top."""
     top = views.find_top(state.live, _N_GLANCE)
     leaves = top.nodes[top.size == 1]
     names = [str(key) for key in keys_of(state, leaves)] if leaves.size else []
@@ -98,13 +98,13 @@ def preview(state: State) -> str:
 
 
 def describe(state: State) -> str:
-    """What stands behind the bracket of a hierarchy's ``repr``."""
+    """The part of a hierarchy's ``repr`` after the opening bracket."""
     scheme = state.live.scheme
     return f"linkage={scheme.linkage.name!r}, metric={scheme.metric_name}): {contents(state)}"
 
 
 def contents(state: State) -> str:
-    """How many points there are, and of what, in words."""
+    """The number and the type of the points, in words."""
     n_points, n_columns = len(state.keys), state.live.n_columns
     if n_points == 0:
         return "empty"
@@ -119,7 +119,7 @@ def _tree_and_keys(state: State) -> tuple[NDArray[np.float64], list[Hashable]]:
 
 
 def _prototypes_of_merges(state: State, Z: NDArray[np.float64], merges: NDArray[np.intp]) -> dict[int, int]:
-    """The leaves that stand for some merges of `Z`, by their numbers there, where that is not slow."""
+    """The prototype leaves of some merges of `Z`, by their numbers there, unless that would be slow."""
     live, leaves = state.live, state.keys.leaves()
     size = Z[merges - leaves.size, 3]
     is_soon = _within(size, _MOST_LOOKED_AT) if live.scheme.has_statistics else size <= _MOST_COMPARED
@@ -139,12 +139,12 @@ def _name(state: State) -> str:
 
 
 def _quality(state: State) -> str:
-    """The share of nodes that have been looked at and need nothing; of the others, none may need anything."""
+    """The share of nodes that are checked and need no change; the others may not need one either."""
     live = state.live
     n_nodes = 2 * len(state.keys) - 1
     n_waiting = min(live.n_pending + (live.n_due if live.aim.is_stable else 0), n_nodes)
     if not (live.aim.is_stable or live.work.state["goal"][0] == HOMOGENEOUS or live.scheme.linkage.strongly_reducible):
-        n_waiting = n_nodes  # it was refined to the other goal, and may have left this one
+        n_waiting = n_nodes  # it was refined to the other goal, and may no longer meet this one
     if n_waiting == 0 or len(state.keys) < 3:
         return "100%: the tree has reached its goal"
     if n_waiting == n_nodes:
@@ -154,7 +154,7 @@ def _quality(state: State) -> str:
 
 
 def _labels_of(partition: Partition | Any, keys: list[Hashable]) -> Any:
-    """The labels of a partition, if it is of the live points; anything else is taken to be labels."""
+    """The labels of a partition, if it is of the live points; anything else is treated as labels."""
     if not isinstance(partition, Partition):
         return partition
     if partition.keys != keys:
@@ -163,7 +163,7 @@ def _labels_of(partition: Partition | Any, keys: list[Hashable]) -> Any:
 
 
 def _within(costs: NDArray[np.float64], budget: float) -> NDArray[np.bool_]:
-    """Which of some things to take, if each is taken in turn that still can be paid."""
+    """Which items to take if each one that still fits the budget is taken in turn."""
     is_taken = np.zeros(costs.size, np.bool_)
     for i, cost in enumerate(costs.tolist()):
         is_taken[i] = cost <= budget
@@ -173,7 +173,7 @@ def _within(costs: NDArray[np.float64], budget: float) -> NDArray[np.bool_]:
 
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
-        content = (text + "\n").encode()  # a text that cannot be encoded leaves the file as it is
+        content = (text + "\n").encode()  # text that cannot be encoded leaves the file unchanged
         with atomic_write(path) as file:
             file.write(content)
     return text

@@ -1,4 +1,4 @@
-"""Packages that only some of evertree needs: imported when used, and where one is missing, a word on how to get it."""
+"""Optional packages: imported when used, with an error that says how to install a missing one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evertree.errors import MissingExtraError
 
 
 def require(module: str, what: str, extra: str) -> Any:
-    """Import a module that `what` needs and the extra `extra` brings."""
+    """Import a module that `what` needs and the extra `extra` installs."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -1,6 +1,6 @@
 """`Hierarchy`: a hierarchical clustering that is kept alive while its data change.
 
-Signatures and docstrings: each method hands over to the module that does the work.
+Signatures and docstrings only: each method calls the module that does the work.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from evertree.windows import MovingWindow, Window
 class Hierarchy:
     """A hierarchical clustering (a dendrogram) of points that come, go and change.
 
-    The tree is valid at every moment. An edit costs microseconds, where a batch method would start again, and `refine`
-    takes the tree to one that is as good as what a batch method would have made of the points that are there now; with
-    ``search_width=None``, to that very tree.
+    The tree is valid at every moment. An edit costs microseconds, where a batch method would start from scratch, and
+    `refine` brings the tree to the quality of a batch tree of the current points; with ``search_width=None``, to
+    exactly that tree.
 
     Parameters
     ----------
@@ -43,49 +43,50 @@ class Hierarchy:
         How the dissimilarity of points is lifted to clusters. Ward needs Euclidean geometry: a metric that is
         ``"euclidean"``, ``"sqeuclidean"``, ``"mahalanobis"``, ``"seuclidean"``, or ``"minkowski"`` with p = 2.
     metric : str or callable
-        The dissimilarity of points: the name of any SciPy metric that compares two vectors; ``"precomputed"``, where
-        dissimilarities are inserted instead of points; or a function of two points, which may then be any objects.
+        The dissimilarity of points: the name of any SciPy metric that compares two vectors; ``"precomputed"``, to
+        insert dissimilarities instead of points; or a function of two points, which may then be any objects.
     metric_params : dict, optional
         ``{"p": number, "w": weights}`` for ``"minkowski"``, ``{"VI": matrix}``, the inverse of a covariance matrix, for
         ``"mahalanobis"``, ``{"V": variances}`` for ``"seuclidean"``, ``{"base": number}`` for ``"jensenshannon"``.
     goal : {"stable", "homogeneous"}
         What `refine` aims at, and how points are inserted. A *stable* tree is one that batch agglomerative clustering
-        could have made: no two clusters would both rather merge with each other. New points are inserted by search,
-        and after every edit the tree is monotone, and homogeneous but for Ward. *Homogeneous* is the paper's procedure
-        to the letter: after every edit no cluster is closer to its parent's sibling than to its own sibling.
+        could have made: it is monotone and has no blocking pair. New points are inserted by search, and after every
+        edit the tree is monotone and, except for Ward, homogeneous. *Homogeneous* follows the paper's procedure
+        exactly: after every edit no cluster is closer to its parent's sibling than to its own sibling.
     search_width : int or None
-        How widely to search for where a point belongs, and for clusters that would rather merge: the nodes kept on each
-        level of a descent. With None, `refine` searches exhaustively: then a refined tree is a batch tree exactly, at
-        quadratic cost where bounds do not help. Linkages that compare pairs search by way of neighbours whatever the
-        number.
+        How widely to search for where a point belongs, and for blocking pairs: the number of nodes kept on each level
+        of a descent. With None, `refine` searches exhaustively: a refined tree is then exactly a batch tree, at
+        quadratic cost where bounds do not help. Linkages that compare pairs search through neighbours, whatever the
+        width.
     n_jobs : int or None
-        How many threads insert large batches and refine; -1 for all processors, and None for the procedure for one. The
-        tree is the same for every number; for linkages that follow from means it is another one than with None, and
-        small trees, and budgets of moves, are left to one thread.
+        How many threads insert large batches and refine; -1 for all processors, and None for the single-threaded
+        procedure. The tree is the same for every number of threads; for linkages computed from means it differs from
+        the tree with None. Small trees, and refinements with a budget of moves, use one thread.
     seed : int
-        For the choices that are made at random: `Hierarchy.random`, and which nodes `instability` looks at.
+        The seed of random choices: `Hierarchy.random`, and the nodes that `instability` samples.
 
     Notes
     -----
-    float32 points stay float32; everything else becomes float64. The first points decide, and later ones are converted.
+    float32 points stay float32; everything else becomes float64. The first points set the type; later ones are
+    converted.
 
-    Ward, and average on ``"sqeuclidean"``, ``"cosine"`` or ``"correlation"``, follow from means and variances: an edit
-    takes microseconds whatever the number of points, and memory is twice the data (three times where the points differ
-    from the coordinates, as for cosine) and about 340 bytes a point, most of them for searches. All others compare
-    pairs of points: an insertion compares a point with all others or, for single and complete linkage on a true metric
-    in few columns, with few of them, and the moves that follow, and deletions, compare clusters where bounds do not
-    decide. Changing the linkage or the metric compares all pairs, and so do grafts and the searches for large clusters,
-    several times. Vectors still take linear memory; dissimilarities, given or from a function, which is called once for
-    each pair, take n² / 2 numbers.
+    Ward, and average on ``"sqeuclidean"``, ``"cosine"`` or ``"correlation"``, are computed from means and variances: an
+    edit takes microseconds whatever the number of points, and memory is twice the data (three times where the points
+    differ from the coordinates, as for cosine) plus about 340 bytes per point, mostly for searches. All other linkages
+    compare pairs of points: an insertion compares a point with all others or, for single and complete linkage on a true
+    metric in few columns, with few of them, and the moves that follow, and deletions, compare clusters where bounds do
+    not decide. Changing the linkage or the metric compares all pairs; grafts and searches for large clusters do so
+    several times. Vectors still take linear memory; dissimilarities, whether given or computed by a function (called
+    once per pair), take n² / 2 numbers.
 
-    Differences below about 1e-150 have squares that vanish, and count as none.
+    Differences below about 1e-150 count as zero, because their squares underflow.
 
-    Threads may share a hierarchy. Edits and refinements wait for each other, and each call that reads it sees the tree
-    of one moment: before an edit or after it, and between two moves of a refinement, which lets readers in many times a
-    second. Two calls may see two moments; ask a `copy` where they have to agree.
+    Threads may share a hierarchy. Edits and refinements wait for each other, and each call that reads it sees a
+    consistent tree: before or after an edit, or between two moves of a refinement, which lets readers in many times a
+    second. Two calls may see different trees; use a `copy` where they have to agree.
 
-    The same points in the same order give the same tree, on one kind of processor to the last bit. A tie goes to the
-    node with the older point.
+    The same points in the same order give the same tree, bit for bit on the same kind of processor. Ties go to the node
+    with the older point.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class Hierarchy:
     ) -> None:
         aim = Aim(as_choice("goal", goal, GOALS), as_width(search_width), as_threads(n_jobs))
         live = new_tree(Scheme(linkage, metric, metric_params), aim, None, np.dtype(np.float64))
-        #: What the hierarchy holds: the low level, for code that makes, saves or checks whole trees.
+        #: What the hierarchy holds: the low-level interface, for code that builds, saves or checks whole trees.
         self.state = State(live, KeyTable(), None, as_whole_number("seed", seed))
 
     @classmethod
@@ -131,14 +132,14 @@ class Hierarchy:
     ) -> Self:
         """A hierarchy drawn uniformly from all binary hierarchies over the points. It is not refined.
 
-        The first edit makes all moves that are wanted; call `refine` before, to control the time.
+        The first edit makes all outstanding moves; call `refine` first to control the time.
 
         Parameters
         ----------
         X, keys, sample_weight
             As for `insert`.
         linkage, metric, **options
-            As for `Hierarchy`; ``seed`` decides what is drawn.
+            As for `Hierarchy`; ``seed`` determines the draw.
 
         Examples
         --------
@@ -165,14 +166,14 @@ class Hierarchy:
         sample_weight: Any = None,
         **options: Any,
     ) -> Self:
-        """The tree of a SciPy linkage matrix, of any method, over its points. It is not refined.
+        """The tree of a SciPy linkage matrix, made by any method, over its points. It is not refined.
 
-        The first edit makes all moves that are wanted; call `refine` before, to control the time.
+        The first edit makes all outstanding moves; call `refine` first to control the time.
 
         Parameters
         ----------
         Z : array of shape (n - 1, 4)
-            Its heights are not used: they follow from the linkage and the points.
+            Its heights are not used: they are computed from the linkage and the points.
         X, keys, sample_weight
             As for `insert`: row i of `X` is leaf i of `Z`.
         linkage, metric, **options
@@ -210,12 +211,12 @@ class Hierarchy:
         X : as for `insert`
             Without `keys`, row i is the i-th leaf of the text.
         linkage, metric, **options
-            As for `Hierarchy`. Lengths in the text are not used: heights follow from the linkage and the points.
+            As for `Hierarchy`. Lengths in the text are not used: heights are computed from the linkage and the points.
         keys : collection, optional
-            The key of each row of `X`; the texts of these are the labels of the leaves, in any order. By default the
+            The key of each row of `X`; the labels of the leaves are their ``str()``, in any order. By default the
             labels are the keys.
         resolve : bool
-            What to do with a node of three or more children: refuse it, or merge them one after the other.
+            Whether to merge three or more children of a node one after the other. By default such a node is refused.
 
         Examples
         --------
@@ -239,31 +240,31 @@ class Hierarchy:
         progress: Progress | None = None,
         time: float | None = None,
     ) -> list[Hashable]:
-        """Add points, one after the other. All of them, or on an error none.
+        """Add points one by one: all of them or, on an error, none.
 
-        Where there is a window, the points that are then outside go in the same call: see `keep`.
+        If there is a window, the points that fall outside it are removed in the same call: see `keep`.
 
         Parameters
         ----------
         X : array of shape (k, n_columns), or a collection of k objects
-            Always a collection of points: wrap a single one as ``[x]``. Objects where the metric is a function. With
-            ``metric="precomputed"``, dissimilarities in the shape (k, n + k): to the n live points, in the order of
-            ``keys()``, and then among the new ones. Into an empty hierarchy that is a square matrix, and a condensed
-            one will do.
+            Always a collection of points: wrap a single one as ``[x]``. Objects are allowed if the metric is a
+            function. With ``metric="precomputed"``, dissimilarities of shape (k, n + k): to the n live points, in the
+            order of ``keys()``, then among the new ones. For an empty hierarchy this is a square matrix; a condensed
+            one is accepted too.
         keys : collection of k hashable values, or str, optional
-            By default the next whole numbers. Where `X` is a data frame (pandas, polars, Arrow), the name of the
-            column, which is then no part of the points, or of the index that has them.
+            By default the next integers. If `X` is a data frame (pandas, polars, Arrow), the name of the column or of
+            the index that holds the keys; the column is then not part of the points.
         sample_weight : array of shape (k,), optional
             Positive; a point of weight 2 counts as two points.
         progress : callable, optional
-            Where the metric is a function: called with the number of pairs evaluated so far and of all pairs.
+            If the metric is a function: called with the number of pairs evaluated so far and the total.
         time : float, optional
-            Where the window has an age limit: when the points came, as for `keep`. By default now.
+            If the window has an age limit: when the points arrived, as for `keep`. By default now.
 
         Returns
         -------
         keys : list
-            The keys of the new points, also of those that are outside the window already.
+            The keys of the new points, including those that are already outside the window.
 
         Examples
         --------
@@ -293,7 +294,7 @@ class Hierarchy:
 
     @editing
     def remove(self, keys: Any) -> None:
-        """Delete points by key. All of them, or on an error none.
+        """Delete points by key: all of them or, on an error, none.
 
         Parameters
         ----------
@@ -311,18 +312,18 @@ class Hierarchy:
 
     @editing
     def update(self, keys: Any, X: Any, sample_weight: Any = None, progress: Progress | None = None) -> None:
-        """Give live points new values. All of them, or on an error none.
+        """Give live points new values: all of them or, on an error, none.
 
-        The points are taken out and inserted anew; they keep their keys and their places in ``keys()``.
+        The points are removed and inserted again; they keep their keys and their positions in ``keys()``.
 
         Parameters
         ----------
         keys : a key, or a collection of keys
         X : array of shape (k, n_columns), or a collection of k objects
-            A point for each key. With ``metric="precomputed"``, dissimilarities to all n live points, in the order of
-            ``keys()``: in the shape (k, n), or (n,) for one key.
+            One point per key. With ``metric="precomputed"``, dissimilarities to all n live points, in the order of
+            ``keys()``: of shape (k, n), or (n,) for one key.
         sample_weight : array of shape (k,), optional
-            By default the weights stay as they are.
+            By default the weights do not change.
         progress : callable, optional
             As for `insert`.
 
@@ -338,7 +339,7 @@ class Hierarchy:
 
     @reading
     def check(self, X: Any, keys: Any = None, sample_weight: Any = None) -> None:
-        """Refuse the points that `insert` would refuse. Nothing is changed.
+        """Raise the error that `insert` would raise for these points, without changing anything.
 
         Parameters
         ----------
@@ -357,34 +358,35 @@ class Hierarchy:
 
     @editing
     def keep(self, last: int | None = None, max_age: float | None = None, time: float | None = None) -> list[Hashable]:
-        """From now on keep only the points that came last: at once, and after every insertion in the same call.
+        """Keep only the most recent points from now on: older ones are removed now and in every later insertion.
 
-        Called with neither limit, it lifts the window, and points stay until they are removed.
+        Called without a limit, it removes the window, and points stay until they are removed.
 
         Parameters
         ----------
         last : int, optional
-            How many points stay: those that were inserted last. An update makes a point no younger.
+            How many points to keep: those inserted last. An update does not make a point younger.
         max_age : float, optional
-            Points that came longer ago than that go, at every insertion and at `expire`. In seconds, or in the unit
-            of the times that you give.
+            Points older than this are removed at every insertion and by `expire`. In seconds, or in the unit of the
+            times that you pass.
         time : float, optional
-            Now, by the clock of your data, as a number (of a date, its ``timestamp()``); by default the computer's, in
-            seconds. Points that are there already count as having come now, unless there was an age limit before.
+            The current time by the clock of your data, as a number (for a date, its ``timestamp()``); by default the
+            computer's clock, in seconds. Points already in the hierarchy count as having arrived now, unless there was
+            an age limit before.
 
         Returns
         -------
         gone : list
-            The keys of the points that went at once, oldest first.
+            The keys of the points removed now, oldest first.
 
         Notes
         -----
-        Whoever gives a time has to give one for each insertion, so that no clocks are mixed. Times must not go back.
-        The computer's clock may be set back: then time stands still until it has caught up.
+        If you pass a time once, pass one with each insertion, so that clocks are not mixed. Times must not go back. If
+        the computer's clock is set back, time stands still until it has caught up.
 
-        Arrival times take next to no memory, because they are kept to a thousandth of the age limit of that moment: a
-        point may go so much later than it should, and never goes earlier. A window is saved, copied and, in a durable
-        hierarchy, committed with the tree.
+        Arrival times take almost no memory, because they are rounded to a thousandth of the current age limit: a point
+        may be removed that much too late, but never too early. A window is saved, copied and, in a durable hierarchy,
+        committed with the tree.
 
         Examples
         --------
@@ -413,17 +415,17 @@ class Hierarchy:
 
     @editing
     def expire(self, time: float | None = None) -> list[Hashable]:
-        """Remove the points that are too old by now, where no new ones come to do that.
+        """Remove the points that are too old by now, without inserting any.
 
         Parameters
         ----------
         time : float, optional
-            Now, as for `keep`.
+            The current time, as for `keep`.
 
         Returns
         -------
         gone : list
-            The keys of the points that went, oldest first.
+            The keys of the removed points, oldest first.
 
         Examples
         --------
@@ -444,17 +446,17 @@ class Hierarchy:
         until: str | None = None,
         progress: Callable[[Report], object] | None = None,
     ) -> Report:
-        """Improve the tree until it reaches its goal or a budget is spent. Call it again to go on.
+        """Improve the tree until it reaches its goal or a budget is spent. Call it again to continue.
 
-        Moves swap neighbouring clusters, and lead to a homogeneous tree; grafts attach a cluster where it would rather
-        merge, and lead to a stable one, which is a batch tree. Ctrl-C leaves a valid tree.
+        Moves swap neighbouring clusters and lead to a homogeneous tree. Grafts attach a cluster beside its partner in a
+        blocking pair and lead to a stable tree, which is a batch tree. Ctrl-C leaves a valid tree.
 
         Parameters
         ----------
         seconds : float, optional
-            How long it may take.
+            The time limit.
         moves : int, optional
-            How many moves it may make. A graft counts as one.
+            The maximum number of moves. A graft counts as one.
         until : {"stable", "homogeneous"}, optional
             By default the hierarchy's goal.
         progress : callable, optional
@@ -483,13 +485,13 @@ class Hierarchy:
         metric_params: Mapping[str, Any] | None = None,
         X: Any = None,
     ) -> Report:
-        """Change the linkage. The tree is kept, and refined from where it is.
+        """Change the linkage. The tree is kept and then refined.
 
         Parameters
         ----------
         linkage : str
         metric, metric_params, X : optional
-            To change the metric in the same step, as `set_metric` does.
+            Change the metric in the same step, as `set_metric` does.
 
         Examples
         --------
@@ -508,15 +510,15 @@ class Hierarchy:
     def set_metric(
         self, metric: str | Callable[..., Any], metric_params: Mapping[str, Any] | None = None, X: Any = None
     ) -> Report:
-        """Change the metric, its parameters, or the dissimilarities. The tree is kept, and refined from where it is.
+        """Change the metric, its parameters or the dissimilarities. The tree is kept and then refined.
 
         Parameters
         ----------
         metric, metric_params
             As for `Hierarchy`.
         X : optional
-            What the metric compares, in the order of ``keys()``. It is needed for ``metric="precomputed"``, where it is
-            the matrix of dissimilarities, and to leave that; by default it is the points that the hierarchy has.
+            What the metric compares, in the order of ``keys()``; by default the points of the hierarchy. Required to
+            change to ``metric="precomputed"``, where it is the matrix of dissimilarities, and to change from it.
 
         Examples
         --------
@@ -541,7 +543,7 @@ class Hierarchy:
 
     @reading
     def keys(self) -> list[Hashable]:
-        """The live keys, oldest first: the order of every array that a hierarchy gives.
+        """The live keys, oldest first: the order of every array that a hierarchy returns.
 
         Examples
         --------
@@ -556,14 +558,14 @@ class Hierarchy:
 
     @reading
     def points(self, keys: Any = None) -> Any:
-        """The live points as they were given, a row for each key. A copy.
+        """A copy of the live points as they were given, one row per key.
 
-        Objects come as a list, and dissimilarities as the square matrix of all of them.
+        Objects are returned as a list, and dissimilarities as a square matrix.
 
         Parameters
         ----------
         keys : a key, or a collection of keys, optional
-            Of some points alone, in this order.
+            Return only these points, in this order.
 
         Examples
         --------
@@ -579,7 +581,7 @@ class Hierarchy:
 
     @reading
     def weights(self, keys: Any = None) -> NDArray[np.float64]:
-        """The weights of the live points, 1 for those that were given none.
+        """The weights of the live points; 1 for those inserted without one.
 
         Parameters
         ----------
@@ -597,7 +599,7 @@ class Hierarchy:
 
     @reading
     def positions(self, keys: Any) -> NDArray[np.intp]:
-        """Where some keys stand in ``keys()``.
+        """The positions of some keys in ``keys()``.
 
         Parameters
         ----------
@@ -614,7 +616,7 @@ class Hierarchy:
 
     @property
     def n_columns(self) -> int | None:
-        """How many columns the points have; None where they are no vectors, or none has come yet.
+        """The number of columns of the points; None if they are not vectors, or before the first point.
 
         Examples
         --------
@@ -627,7 +629,7 @@ class Hierarchy:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the points, or of the dissimilarities: float32 or float64. The first points decide.
+        """The dtype of the points or of the dissimilarities: float32 or float64, set by the first points.
 
         Examples
         --------
@@ -651,7 +653,7 @@ class Hierarchy:
 
     @property
     def metric(self) -> str | Callable[..., Any]:
-        """The metric: a name, or the function that was given. See `set_metric`.
+        """The metric: a name or a function. See `set_metric`.
 
         Examples
         --------
@@ -662,7 +664,7 @@ class Hierarchy:
 
     @property
     def metric_params(self) -> dict[str, Any] | None:
-        """The parameters of the metric, None where it has none.
+        """The parameters of the metric; None if it has none.
 
         Examples
         --------
@@ -697,9 +699,9 @@ class Hierarchy:
 
     @property
     def n_jobs(self) -> int | None:
-        """How many threads work on large edits and refinements; None for the procedure for one thread alone.
+        """The number of threads for large edits and refinements; None for the single-threaded procedure.
 
-        It may be set at any time. It is not in files: `evertree.load` gives None.
+        It may be set at any time. It is not saved: `evertree.load` gives None.
 
         Examples
         --------
@@ -727,7 +729,7 @@ class Hierarchy:
 
     @property
     def window(self) -> Window | None:
-        """Which points stay; None if all do. See `keep`.
+        """Which points are kept; None if all are. See `keep`.
 
         Examples
         --------
@@ -741,7 +743,7 @@ class Hierarchy:
 
     @property
     def n_moves(self) -> int:
-        """Moves that edits and refinements have made so far.
+        """The number of moves made so far by edits and refinements.
 
         Examples
         --------
@@ -754,7 +756,7 @@ class Hierarchy:
 
     @property
     def n_grafts(self) -> int:
-        """Grafts that refinements have made so far.
+        """The number of grafts made so far by refinements.
 
         Examples
         --------
@@ -767,9 +769,10 @@ class Hierarchy:
 
     @property
     def n_dissimilarities(self) -> int:
-        """Dissimilarities evaluated since the hierarchy was made or loaded.
+        """The number of dissimilarities evaluated since the hierarchy was created or loaded.
 
-        None where means and variances do, or where they were given; calls where the metric is a function.
+        0 if means and variances are enough or dissimilarities were given; the number of calls if the metric is a
+        function.
 
         Examples
         --------
@@ -782,10 +785,10 @@ class Hierarchy:
 
     @property
     def n_bytes(self) -> int:
-        """Memory in use by the points, the tree and its worklist.
+        """The memory used by the points, the tree and its worklist, in bytes.
 
-        Keys that the user chose are not counted, and neither is room to grow, which the system does not provide before
-        it is used.
+        Keys chosen by the user are not counted, nor is room to grow, which the system does not provide until it is
+        used.
 
         Examples
         --------
@@ -839,7 +842,7 @@ class Hierarchy:
 
     @reading
     def ancestors(self, key: Hashable) -> list[int]:
-        """The nodes above the leaf of a key, from its parent to the root: the clusters that it is in.
+        """The nodes above the leaf of a key, from its parent to the root: the clusters that contain it.
 
         Examples
         --------
@@ -917,10 +920,10 @@ class Hierarchy:
 
     @reading
     def prototypes(self, nodes: Any = None) -> dict[int, Hashable]:
-        """The point that stands for each cluster: for minimax linkage the one from which all others are nearest.
+        """A representative point of each cluster: for minimax linkage, the one whose farthest point is nearest.
 
-        For Ward, and where else means are kept, it is the point nearest to the mean; for other linkages the medoid, the
-        point of least total dissimilarity to the others. A tie goes to the oldest.
+        For Ward, and wherever else means are kept, it is the point nearest to the mean; for other linkages it is the
+        medoid, the point with the smallest total dissimilarity to the others. Ties go to the oldest point.
 
         Parameters
         ----------
@@ -930,11 +933,11 @@ class Hierarchy:
         Returns
         -------
         prototypes : dict
-            From each node to the key of a point below it.
+            Maps each node to the key of a point below it.
 
         Notes
         -----
-        The medoids of a tree take O(n²) evaluations in all; the others a look at each leaf below each node.
+        The medoids of a tree take O(n²) evaluations in total; other prototypes visit each leaf below each node.
 
         Examples
         --------
@@ -947,10 +950,10 @@ class Hierarchy:
 
     @reading
     def linkage_matrix(self) -> NDArray[np.float64]:
-        """The tree as SciPy's matrix Z: leaf i is ``keys()[i]``, and the heights are finite and monotone.
+        """The tree as SciPy's linkage matrix Z: leaf i is ``keys()[i]``, and the heights are finite and monotone.
 
-        Heights of a tree that is not refined can have inversions; they are raised to a running maximum. Without two
-        points the shape is (0, 4).
+        Heights of a tree that is not refined can have inversions; these are raised to a running maximum. With fewer
+        than two points the shape is (0, 4).
 
         Examples
         --------
@@ -964,17 +967,17 @@ class Hierarchy:
 
     @reading
     def cophenetic(self, monotone: bool = True) -> NDArray[np.float64]:
-        """The induced ultrametric: the height at which each pair of points meets, condensed. O(n²).
+        """The induced ultrametric: the height at which each pair of points is merged, in condensed form. O(n²).
 
-        This is the matrix U of the paper's section 5.2. As in the paper, the heights of a Ward tree are here those of
-        average linkage on the metric, because Ward's own values have other units than distances; so they are not those
-        of ``scipy.cluster.hierarchy.cophenet(h.linkage_matrix())``.
+        This is the matrix U of the paper's section 5.2. As in the paper, a Ward tree gets the heights of average
+        linkage on the metric here, because Ward's own values do not have the units of distances; so the result differs
+        from ``scipy.cluster.hierarchy.cophenet(h.linkage_matrix())``.
 
         Parameters
         ----------
         monotone : bool
-            Whether heights are made monotone, as they are everywhere else, so that the result is an ultrametric. The
-            paper takes them as they are, which matters for Ward: average heights of a Ward tree need not be monotone.
+            Whether to make heights monotone, as everywhere else, so that the result is an ultrametric. The paper uses
+            them unchanged, which matters for Ward: average heights of a Ward tree need not be monotone.
 
         Returns
         -------
@@ -1003,14 +1006,14 @@ class Hierarchy:
         height : float
             In SciPy's units, as in `linkage_matrix`.
         min_cluster_size : int
-            Points that a cluster must have; those in smaller pieces are in no cluster. With `n_clusters`, only merges
-            of two clusters as large as that are undone, the highest first, so that there are so many large ones. Given
-            alone, all such merges are undone: the leaf clusters of hdbscan.
+            The minimum number of points in a cluster; points in smaller groups belong to no cluster. With `n_clusters`,
+            only merges of two clusters of at least this size are undone, the highest first, until there are that many
+            large clusters. Given alone, all such merges are undone, which gives the leaf clusters of hdbscan.
 
         Returns
         -------
         labels : ndarray of int
-            The cluster of each of ``keys()``: 0, 1, … by first appearance, and -1 for none.
+            The cluster of each of ``keys()``, numbered 0, 1, … by first appearance; -1 for none.
 
         Examples
         --------
@@ -1038,20 +1041,20 @@ class Hierarchy:
         height: Iterable[float] = (),
         min_cluster_size: int | None = None,
     ) -> Any:
-        """Several cuts in one table.
+        """Several cuts of the tree in one table.
 
         Parameters
         ----------
         n_clusters : collection of int
         height : collection of float
         min_cluster_size : int, optional
-            For all of them, as for `cut`.
+            For all cuts, as for `cut`.
 
         Returns
         -------
         table : pandas.DataFrame
-            A row for each of ``keys()``, which are its index, and a column for each cut, named ``"n_clusters=5"``,
-            ``"height=2.5"`` or, where only that is given, ``"min_cluster_size=10"``.
+            A row for each key, with ``keys()`` as the index, and a column for each cut, named ``"n_clusters=5"``,
+            ``"height=2.5"`` or, if nothing else is given, ``"min_cluster_size=10"``.
 
         Examples
         --------
@@ -1071,20 +1074,20 @@ class Hierarchy:
         min_cluster_size: int | None = None,
         follow: Partition | None = None,
     ) -> Partition:
-        """Flat clusters with ids that last.
+        """Flat clusters with persistent ids.
 
         Parameters
         ----------
         n_clusters, height, min_cluster_size
             As for `cut`.
         follow : Partition, optional
-            An earlier partition of this hierarchy: a cluster keeps the id of the one that it shares most points with,
-            so that the overlap of all of them is as large as possible, and a new one gets an id that none had before.
+            An earlier partition of this hierarchy: a cluster keeps the id of the one with which it shares most points,
+            so that the total overlap is as large as possible, and a new cluster gets an id that was never used before.
 
         Returns
         -------
         partition : Partition
-            Later edits do not change it. See `Partition.changes` for what became of each cluster.
+            Later edits do not change it. See `Partition.changes` for what happened to each cluster.
 
         Examples
         --------
@@ -1099,21 +1102,21 @@ class Hierarchy:
 
     @reading
     def locate(self, X: Any, reject_above: float | None = None) -> list[Location]:
-        """Where points would be inserted. The tree does not change. O(n m), and a copy of the tree.
+        """Where points would be inserted. The tree does not change. O(n m), plus a copy of the tree.
 
         Parameters
         ----------
         X : array of shape (k, n_columns), or a collection of k objects
-            As for `insert`. With ``metric="precomputed"``, dissimilarities to the n live points, in the shape (k, n).
+            As for `insert`. With ``metric="precomputed"``, dissimilarities to the n live points, of shape (k, n).
         reject_above : float, optional
             A point that would join above this height is rejected: it belongs to no cluster below it. By default the
-            height of the root: such a point is farther from all others than they are from each other. (Where that is 0,
-            nothing is rejected.)
+            height of the root: a rejected point is then farther from all others than they are from each other. (If that
+            height is 0, nothing is rejected.)
 
         Returns
         -------
         locations : list of Location
-            Each as if the point were the only one.
+            One for each point, as if it were the only one.
 
         Examples
         --------
@@ -1129,26 +1132,26 @@ class Hierarchy:
 
     @reading
     def score_samples(self, X: Any = None, measure: str = "jump", *, keys: Any = None) -> NDArray[np.float64]:
-        """How far points stand apart from the others: the higher, the more anomalous. The tree does not change.
+        """Anomaly scores of points: the higher, the more anomalous. The tree does not change.
 
-        On the way from a point to the root, a cluster with the point in it, the point alone at first, joins others at
-        node after node. The score is the largest that one of these steps gives:
+        On the way from a point to the root, the cluster that contains it, at first the point alone, joins another one
+        at each node. The score is the largest value over these steps:
 
         - ``"jump"``: how much higher the node is than the cluster, in SciPy's units, times how often the size doubles
-          from the one to the other. It knows how far an outlier is, not only that it is one.
-        - ``"displacement"``: how many times larger the others are than the cluster. This is collusive displacement, the
-          measure of robust random cut forests. A single outlier among n points can have up to n - 1; two outliers side
-          by side can still have half of that.
+          from the cluster to the node. It measures how far away an outlier is, not only that it is one.
+        - ``"displacement"``: how many times larger the other cluster is. This is collusive displacement, the measure of
+          robust random cut forests. A single outlier among n points can score up to n - 1; two outliers close together
+          can still score half of that.
 
-        Points that are equal count as one that weighs as much.
+        Equal points count as one point with their total weight.
 
         Parameters
         ----------
         X : array of shape (k, n_columns), or a collection of k objects, optional
-            Points as `locate` takes them, each scored as if it came alone, with weight 1. By default the live points.
+            Points as for `locate`, each scored as if it were the only one, with weight 1. By default the live points.
         measure : {"jump", "displacement"}
         keys : a key, or a collection of keys, optional
-            Score some of the live points alone, in this order.
+            Score only these live points, in this order.
 
         Returns
         -------
@@ -1158,8 +1161,9 @@ class Hierarchy:
 
         Notes
         -----
-        All live points take O(n). Where the linkage follows from means, a new point goes down the tree to the nearer
-        child each time: about a microsecond. Other linkages look for where it would be inserted, as `locate` does.
+        Scoring all live points takes O(n). If the linkage is computed from means, a new point descends the tree to the
+        nearer child each time: about a microsecond. Other linkages search for where it would be inserted, as `locate`
+        does.
 
         Examples
         --------
@@ -1176,14 +1180,14 @@ class Hierarchy:
 
     @reading
     def anomalies(self, X: Any = None, n: int | None = 10, measure: str = "jump") -> list[Anomaly]:
-        """The points that stand apart most, the first of them first, each with the reason.
+        """The most anomalous points, highest score first, each with a reason.
 
         Parameters
         ----------
         X : optional
             As for `score_samples`.
         n : int or None
-            How many, at most; None for all.
+            The maximum number of points; None for all.
         measure : {"jump", "displacement"}
 
         Returns
@@ -1222,8 +1226,8 @@ class Hierarchy:
     def violations(self) -> NDArray[np.int32]:
         """The nodes with a child that is closer to the node's sibling than to its own sibling. Scans the whole tree.
 
-        Values that differ by less than 1e-9 of the larger (1e-5 for float32), or by less than rounding explains, are
-        equal.
+        Values count as equal if they differ by less than 1e-9 of the larger (1e-5 for float32), or by no more than
+        rounding explains.
 
         Examples
         --------
@@ -1248,10 +1252,11 @@ class Hierarchy:
 
     @reading
     def is_stable(self) -> bool:
-        """Whether the tree is monotone and no two clusters would both rather merge with each other: a batch tree.
+        """Whether the tree is monotone and has no blocking pair: then it is a batch tree.
 
-        The search is exhaustive, whatever the hierarchy's ``search_width`` is: O(n² m) at most for linkages with
-        statistics, where bounds leave out much of it in few columns, and O(n² depth) for those that compare pairs.
+        The search is exhaustive, whatever the hierarchy's ``search_width``: at most O(n² m) for linkages with
+        statistics, where bounds skip much of the work if there are few columns, and O(n² depth) for those that compare
+        pairs.
 
         Examples
         --------
@@ -1273,10 +1278,10 @@ class Hierarchy:
         Parameters
         ----------
         sample : int or None
-            How many nodes to draw; None for all. Each is searched exhaustively, which takes up to O(n m), or, for
-            linkages that compare pairs, O(n m) for each of its points.
+            How many nodes to draw; None for all. The search is exhaustive for each: up to O(n m) or, for linkages that
+            compare pairs, O(n m) for each of its points.
         confidence : float
-            Of the interval.
+            The confidence level of the interval.
 
         Returns
         -------
@@ -1285,8 +1290,8 @@ class Hierarchy:
 
         Notes
         -----
-        The hierarchy's seed decides which nodes are drawn. The figure is for monotone trees, as they are after every
-        edit; of a tree from `Hierarchy.random` or `Hierarchy.from_linkage` it is a rough one before the first.
+        The hierarchy's seed determines which nodes are drawn. The estimate is for monotone trees, as they are after
+        every edit; for a tree from `Hierarchy.random` or `Hierarchy.from_linkage` it is rough until the first edit.
 
         Examples
         --------
@@ -1305,13 +1310,13 @@ class Hierarchy:
     def certify(self) -> None:
         """Replay the merges in order of height, and raise unless each was a minimum when it was made.
 
-        Then batch clustering could have made the tree, ties broken in some way. O(n² m); for linkages that compare
-        pairs O(n²) in memory too.
+        If it passes, batch clustering could have made the tree, with some way of breaking ties. O(n² m) time; for
+        linkages that compare pairs also O(n²) memory.
 
         Raises
         ------
         UnstableError
-            If it is not a batch tree; the text names two clusters that should have merged.
+            If it is not a batch tree; the message names two clusters that should have merged.
 
         Examples
         --------
@@ -1328,14 +1333,14 @@ class Hierarchy:
 
     @reading
     def validate(self) -> None:
-        """Check every invariant of the tree, its statistics recomputed from the points; for tests.
+        """Check every invariant of the tree, with statistics recomputed from the points; for tests.
 
         O(n m log n) with statistics, O(n² depth) for linkages that compare pairs.
 
         Raises
         ------
         InvariantError
-            If one does not hold: a bug in evertree.
+            If an invariant does not hold: a bug in evertree.
 
         Examples
         --------
@@ -1349,20 +1354,20 @@ class Hierarchy:
     def to_newick(self, path: str | os.PathLike[str] | None = None, branch_lengths: bool = True) -> str:
         """The tree as Newick text, the format of phylogenetics.
 
-        The branch above a node is as long as its parent is higher, so each leaf is as far from the root as the root is
-        high.
+        The length of the branch above a node is its parent's height minus its own, so the distance from each leaf to
+        the root is the height of the root.
 
         Parameters
         ----------
         path : str or path, optional
-            A file to write it to, as UTF-8.
+            A file to write the text to, in UTF-8.
         branch_lengths : bool
-            Whether to write lengths, with all digits.
+            Whether to write branch lengths, with all digits.
 
         Returns
         -------
         text : str
-            Labels are ``str(key)``, in quotes where needed.
+            Labels are ``str(key)``, quoted where needed.
 
         Examples
         --------
@@ -1385,8 +1390,8 @@ class Hierarchy:
         Returns
         -------
         text : str
-            An inner node has ``height``, ``size`` and ``children``; a leaf has ``key`` instead of children. Keys that
-            JSON has no type for become text.
+            An inner node has ``height``, ``size`` and ``children``; a leaf has ``key`` instead of children. Keys
+            without a JSON type become strings.
 
         Examples
         --------
@@ -1446,25 +1451,25 @@ class Hierarchy:
         title: str | None = None,
         columns: Mapping[Any, Any] | None = None,
     ) -> str:
-        """The tree as a page to look through: one HTML file, which any browser opens and which needs no network.
+        """The tree as an interactive page: one HTML file that opens in any browser and needs no network.
 
-        At first the top of the tree is open, as in `plot`. Clusters open and close with a click or a key; keys can be
-        found; a slider cuts the tree into any number of clusters. Only what is in view is drawn, so that trees of 10⁵
-        points and more can be opened wholly.
+        At first the top of the tree is expanded, as in `plot`. A click or a key press expands or collapses a cluster;
+        keys can be searched; a slider cuts the tree into any number of clusters. Only what is in view is drawn, so that
+        trees of 10⁵ points and more can be fully expanded.
 
         Parameters
         ----------
         path : str or path, optional
-            A file to write it to. A page that is there already is replaced when the new one is complete.
+            A file to write the page to. An existing page is replaced once the new one is complete.
         partition : Partition or array of int, optional
-            Clusters that give the branches their colours: a partition of the live points, or labels such as `cut`
-            gives them. By default the tree is cut into 2 to 10 clusters, those that stay the same over the widest range
-            of heights, in proportion.
+            Clusters to colour the branches by: a partition of the live points, or labels as returned by `cut`. By
+            default the tree is cut into the 2 to 10 clusters that stay the same over the widest relative range of
+            heights.
         title : str, optional
             By default the linkage and the metric.
         columns : mapping or data frame, optional
-            More to know about the points: from names to values in the order of ``keys()``. A point shows its own, and a
-            cluster the most frequent ones or, of more than 20 different numbers, their mean and range.
+            More information about the points: names mapped to values in the order of ``keys()``. A point shows its own
+            values; a cluster shows the most frequent ones or, for more than 20 different numbers, their mean and range.
 
         Returns
         -------
@@ -1474,14 +1479,14 @@ class Hierarchy:
         Raises
         ------
         ParameterError, DimensionError
-            For a partition of other points, and for labels or columns that are not one for each.
+            If the partition is of other points, or if labels or columns do not have one value per point.
 
         Notes
         -----
-        Keys are shown as their ``str()``, never as markup, and the page lets no script run but its own. 100,000 points
-        take about 4 MB. `prototypes` are shown for the clusters of cuts into up to 50, as long as they can be found
-        soon: for linkages that compare pairs of points, where the cluster has at most 4,000 points, and for others,
-        where all these clusters together have at most 5,000,000.
+        Keys are shown as their ``str()``, never as markup, and the page runs no script but its own. 100,000 points take
+        about 4 MB. `prototypes` are shown for the clusters of cuts into up to 50 clusters if they are quick to find:
+        for linkages that compare pairs of points, if the cluster has at most 4,000 points; for others, if all these
+        clusters together have at most 5,000,000.
 
         Examples
         --------
@@ -1499,8 +1504,7 @@ class Hierarchy:
         Parameters
         ----------
         partition : Partition or array of int, optional
-            Clusters that give the branches their colours: a partition of the live points, or labels such as `cut`
-            gives them.
+            Clusters to colour the branches by: a partition of the live points, or labels as returned by `cut`.
         **options
             As for `evertree.plotting.plot_dendrogram`: ``n_shown`` (50 clusters at the bottom; None for all leaves),
             ``orientation`` (``"top"`` or ``"left"``), ``leaf_labels``, ``ax``, ``title`` and others.
@@ -1522,7 +1526,7 @@ class Hierarchy:
 
     @reading
     def copy(self) -> Hierarchy:
-        """A hierarchy that shares nothing with this one.
+        """An independent copy of this hierarchy.
 
         Examples
         --------
@@ -1539,7 +1543,7 @@ class Hierarchy:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the hierarchy to a file that `evertree.load` reads: versioned, checked, without pickle.
 
-        A refinement that was stopped can be resumed after loading.
+        An interrupted refinement can be resumed after loading.
 
         Examples
         --------
@@ -1553,7 +1557,7 @@ class Hierarchy:
 
     @reading
     def _repr_html_(self) -> str:
-        """What a notebook shows: what the tree is, how far it is from its goal, and its top."""
+        """The notebook display: what the tree is, how far it is from its goal, and its top."""
         return exports.preview(self.state)
 
     def __repr__(self) -> str:
@@ -1563,12 +1567,12 @@ class Hierarchy:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = self.copy().state  # what is pickled later must be of one moment
+        state = self.copy().state  # what is pickled later must be consistent
         return _unpickled, (state.live, state.keys, state.window, state.seed)
 
 
 def from_state(state: State) -> Hierarchy:
-    """The hierarchy that holds a state."""
+    """The hierarchy with this state."""
     h = Hierarchy.__new__(Hierarchy)
     h.state = state
     return h
@@ -1585,8 +1589,8 @@ def load(path: str | os.PathLike[str], metric: Callable[..., Any] | None = None)
     ----------
     path : str or path
     metric : callable, optional
-        The function that was the metric, which a file cannot hold. Without it the tree can be read and refined, and
-        points removed, but none inserted.
+        The function used as the metric, which a file cannot hold. Without it the tree can be read and refined, and
+        points can be removed but not inserted.
 
     Raises
     ------

@@ -25,17 +25,17 @@ class Location:
     beside : int
         The node that would become its sibling.
     height : float
-        The height at which it would join that, in SciPy's units.
+        The height at which it would join that node, in SciPy's units.
     path : tuple of int
-        The nodes above, from the parent of `beside` to the root: the clusters that it would be in.
+        The nodes above, from the parent of `beside` to the root: the clusters that would contain it.
     nearest : hashable
         The key of the nearest live point.
     distance : float
-        Its dissimilarity to that.
+        The dissimilarity to the nearest live point.
     rejected : bool
         Whether it would join above the limit.
     reason : str
-        Why, or why not.
+        Why it is rejected, or why not.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def locate(state: State, X: Any, reject_above: float | None) -> list[Location]:
 
 
 def compared(state: State, X: Any, leaves: NDArray[np.int32]) -> Incoming:
-    """New points, checked, and where dissimilarities are stored compared with those at `leaves`, which are all."""
+    """New points, checked; if dissimilarities are stored, compared with all live points, which are at `leaves`."""
     n_edits = state.n_edits
     points = receive_alone(state.live.scheme, X, state.live, leaves)
     state.refuse_edits_since(n_edits)

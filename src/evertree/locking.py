@@ -1,4 +1,4 @@
-"""Ctrl-C and other threads may come at any moment: an edit is made whole or not at all, and readers see whole trees."""
+"""Safety against Ctrl-C and other threads: edits are all or nothing, and readers see consistent trees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from evertree.errors import ParameterError
 
-try:  # the functions behind those of `signal`, which look for an enum that a handler might be, at 3 µs a call
+try:  # the functions behind those of `signal`, which convert handlers to enums, at 3 µs a call
     from _signal import getsignal, signal  # type: ignore[import-not-found]
 except ImportError:
     from signal import getsignal, signal
@@ -38,10 +38,9 @@ _S = TypeVar("_S", bound=Any)
 class ReadWriteLock:
     """Lets threads share a hierarchy: edits wait for each other, and readers, one at a time, come between their steps.
 
-    `edits` is held by a verb from its beginning to its end, `access` while the tree is changed or read. A refinement
-    takes `access` for each of its steps. So that it does not always come first, readers wait for `access` in a queue,
-    and whoever changes the tree passes the queue before each step. Locks are taken by ``with`` alone, so that Ctrl-C
-    never leaves one behind.
+    `edits` is held by an editing method from start to end, `access` while the tree is changed or read. A refinement
+    takes `access` for each of its steps. So that readers do not starve, they wait for `access` in a queue, and an edit
+    passes the queue before each step. Locks are only taken by ``with``, so that Ctrl-C never leaves one locked.
     """
 
     def __init__(self) -> None:
@@ -60,16 +59,16 @@ class ReadWriteLock:
                 yield
 
     def let_readers_in(self) -> None:
-        """Let a reader that waits come first."""
+        """Let waiting readers go first."""
         if not self.has_access():
             with self.queue:
                 pass
 
 
 def editing(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
-    """Make a method one that changes a hierarchy: one at a time, and between readers.
+    """Decorate a method that changes a hierarchy: one at a time, and never during a read.
 
-    It is refused to whoever is reading the hierarchy, such as a metric, and to a progress callback while several
+    It is refused to code that is reading the hierarchy, such as a metric, and to a progress callback while several
     threads refine it.
     """
 
@@ -84,7 +83,7 @@ def editing(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S,
                     "a progress callback of a refinement by several threads may read and copy the hierarchy, but not "
                     "edit it: do that when refine() has returned, or create the hierarchy with n_jobs=None"
                 )
-            with lock.queue:  # readers that wait come first
+            with lock.queue:  # waiting readers go first
                 pass
             return verb(self, *args, **kwargs)
 
@@ -92,7 +91,7 @@ def editing(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S,
 
 
 def reading(question: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
-    """Make a method one that reads a hierarchy while nothing changes."""
+    """Decorate a method that reads a hierarchy while nothing changes."""
 
     @functools.wraps(question)
     def read(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -106,7 +105,7 @@ def reading(question: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate
 
 
 def one_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
-    """Let the methods of an object that has a `_lock` wait for each other where threads share it."""
+    """Decorate methods of an object with a `_lock` that wait for each other if threads share it."""
 
     @functools.wraps(verb)
     def waiting(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -117,7 +116,7 @@ def one_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatena
 
 
 class Uninterrupted:
-    """A block in which Ctrl-C is noted, and delivered when the block has ended; within another, when that has."""
+    """A block that delays Ctrl-C until its end or, if nested, until the end of the outermost block."""
 
     __slots__ = ("_before", "_has_come", "_holds")
 
@@ -130,14 +129,15 @@ class Uninterrupted:
 
     @property
     def should_stop(self) -> bool:
-        """Whether KeyboardInterrupt will be raised at the end. A long block that can be undone need not go on.
+        """Whether KeyboardInterrupt will be raised at the end, so that a long block that can be undone may stop.
 
-        A handler of the user's own may do anything, or nothing: it is called, but the block goes on.
+        A user's own handler may do anything or nothing: it is called, but the block continues.
         """
         return self._has_come and self._before is default_int_handler
 
     def __enter__(self) -> Uninterrupted:
-        # Only the main thread is ever interrupted. A handler that is None is not Python's, and cannot be put back.
+        # Only the main thread is ever interrupted. A handler of None was not installed by Python and cannot be
+        # restored.
         if threading.get_ident() == _main_thread:
             self._before = getsignal(SIGINT)
             is_held = isinstance(getattr(self._before, "__self__", None), Uninterrupted)

@@ -20,7 +20,7 @@ def leaf(state: State, key: Hashable) -> int:
 
 
 def positions(state: State, keys: Any) -> NDArray[np.intp]:
-    """Where some keys stand among all."""
+    """The positions of some keys among all keys."""
     birth = state.live.tree.birth
     return np.searchsorted(birth[state.keys.leaves()], birth[state.leaves(keys)])  # births ascend
 
@@ -65,7 +65,7 @@ def height(state: State, node: Any) -> float:
 
 
 def prototypes(state: State, nodes: Any) -> dict[int, Hashable]:
-    """From each of some nodes, or of all, to the key of the point that stands for it."""
+    """A dict from nodes, by default all, to the keys of their prototypes."""
     if isinstance(nodes, numbers.Integral):
         nodes = [nodes]
     chosen = state.live.nodes() if nodes is None else np.array([known_node(state, node) for node in nodes], np.int32)
@@ -73,7 +73,7 @@ def prototypes(state: State, nodes: Any) -> dict[int, Hashable]:
 
 
 def above(state: State, node: int) -> list[int]:
-    """The nodes above one, up to the root."""
+    """The ancestors of a node, up to the root."""
     parent = state.live.tree.parent
     found = []
     u = int(parent[node])
@@ -84,7 +84,7 @@ def above(state: State, node: int) -> list[int]:
 
 
 def known_node(state: State, node: Any) -> int:
-    """A node that a user named, if it is one of the tree."""
+    """A node number from the user, checked to be in the tree."""
     if isinstance(node, numbers.Integral) and not isinstance(node, bool):
         u = int(node)
         if state.live.is_in_use(u):

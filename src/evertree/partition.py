@@ -1,4 +1,4 @@
-"""`Partition`: flat clusters with ids that last, and what became of each of them."""
+"""`Partition`: flat clusters with persistent ids, and what happened to each of them."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ from evertree.extras import require
 from evertree.input.arrays import as_whole_number
 from evertree.kernels.columns import NOISE, NULL
 
-#: What can become of a cluster, in the order of the table.
+#: What can happen to a cluster, in the order of the table.
 EVENTS = ("born", "died", "split", "merged", "grew", "shrank")
 
-#: In place of an id: the key is not in the partition at all. (NOISE: it is there, and in no cluster.)
+#: Instead of an id: the key is not in the partition at all. (NOISE: it is there, but in no cluster.)
 ABSENT = -2
 
-#: Numbers are looked up in a table, which is faster than a search or a sort, if it has at most so many places for each.
+#: Numbers are looked up in a table, which is faster than a search or a sort, if it has at most this many entries per
+#: number.
 _TABLE_PER_NUMBER = 4
 
-#: What became of a cluster: the event, its id, its sizes before and after, and the ids of the others.
+#: What happened to a cluster: the event, its id, its sizes before and after, and the ids of the other clusters.
 Event = tuple[str, int, int, int, list[int]]
 
 
 @dataclass(frozen=True, eq=False)
 class PointKeys:
-    """The keys of the points of a partition, and what finds them in another one.
+    """The keys of the points of a partition, and the means to find them in another one.
 
     Attributes
     ----------
     keys : tuple
     births : ndarray of int, optional
-        Where the points are those of a hierarchy, their insertion numbers in it, which ascend.
+        If the points are from a hierarchy, their insertion numbers in it, ascending.
     lineage : object, optional
-        The token of that hierarchy. Equal numbers are the same point only where the token is the same object: copies of
-        a hierarchy go on to give the same numbers to different points. It does not outlive a pickle as the same object.
+        The token of that hierarchy. Equal numbers mean the same point only if the token is the same object: copies of a
+        hierarchy later give the same numbers to different points. It is not the same object after pickling.
     """
 
     keys: tuple[Hashable, ...]
@@ -54,16 +55,16 @@ class PointKeys:
 
     @cached_property
     def position(self) -> dict[Hashable, int]:
-        """Where each key stands. A dict takes longer than all the rest of a partition, so it waits to be asked for."""
+        """The position of each key. Building the dict takes longer than the rest of a partition, so it is lazy."""
         return dict(zip(self.keys, range(len(self.keys)), strict=True))
 
     def places_in(self, other: PointKeys) -> NDArray[np.intp]:
-        """Where the key of each point stands in `other`, NULL where it does not. O(n), in NumPy for one hierarchy."""
+        """The position of each key in `other`, NULL if it is not there. O(n), in NumPy for the same hierarchy."""
         if self.births is None or other.births is None or self.lineage is not other.lineage:
             found = map(other.position.get, self.keys, repeat(NULL))
             return np.fromiter(found, np.intp, len(self))
         places = _places(self.births, other.births)
-        # A key that was removed and has come again is the same key, with another number.
+        # A key that was removed and inserted again is the same key, with another number.
         new, missing = np.flatnonzero(places == NULL), other.not_among(places)
         if new.size and missing.size:
             position = {other.keys[i]: i for i in missing.tolist()}
@@ -71,7 +72,7 @@ class PointKeys:
         return places
 
     def not_among(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The places that are not among the given ones, some of which may be NULL."""
+        """The positions that are not among the given ones, some of which may be NULL."""
         is_missing = np.ones(len(self) + 1, np.bool_)
         is_missing[places] = False  # NULL is the last one
         return np.flatnonzero(is_missing[:-1])
@@ -82,15 +83,15 @@ class PointKeys:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Flat clusters of the points that were live at some moment; see `Hierarchy.partition`.
+    """Flat clusters of the points that were live at some time; see `Hierarchy.partition`.
 
     Attributes
     ----------
     keys : list
-        The keys of that moment, oldest first.
+        The keys at that time, oldest first.
     labels : ndarray of int
-        The id of the cluster of each key, -1 for none. Ids are whole numbers that are never used again for another
-        cluster, in all partitions that follow each other.
+        The id of the cluster of each key, -1 for none. Ids are integers; in all partitions that follow each other, they
+        are never used again for another cluster.
 
     Examples
     --------
@@ -119,7 +120,7 @@ class Partition:
     def of(
         cls, keys: Iterable[Hashable], clusters: Any, follow: Partition | None = None, next_id: int | None = None
     ) -> Partition:
-        """Name clusters 0, 1, … of some keys: as they are, or after those of an earlier partition.
+        """A partition of some keys into clusters 0, 1, …, with these ids or those of an earlier partition.
 
         Parameters
         ----------
@@ -129,8 +130,8 @@ class Partition:
         follow : Partition, optional
             An earlier partition, as for `Hierarchy.partition`.
         next_id : int, optional
-            Ids below it are not given to new clusters, neither here nor in partitions that follow. By default those up
-            to the largest id, and those that `follow` had to avoid, are not.
+            Ids below it are not given to new clusters, neither here nor in partitions that follow. By default, new ids
+            are above the largest one and above those that `follow` had to avoid.
 
         Examples
         --------
@@ -138,7 +139,7 @@ class Partition:
         >>> et.Partition.of(["c", "b", "x"], [0, 1, 2], follow=before).labels
         array([1, 0, 2])
 
-        A partition that was stored, with its ids, of which 3 to 6 had been used for clusters that are gone:
+        A stored partition with its ids, of which 3 to 6 were used for clusters that are gone:
 
         >>> stored = et.Partition.of(["a", "b", "c"], [0, 0, 2], next_id=7)
         >>> et.Partition.of(["a", "b", "c", "x"], [0, 0, 1, 2], follow=stored).labels
@@ -155,7 +156,7 @@ class Partition:
 
     @property
     def keys(self) -> list[Hashable]:
-        """The keys of that moment, oldest first.
+        """The keys at that time, oldest first.
 
         Examples
         --------
@@ -165,7 +166,7 @@ class Partition:
         return list(self._keys)
 
     def keys_at(self, positions: NDArray[np.intp]) -> list[Hashable]:
-        """The keys at some positions, without a copy of all of them.
+        """The keys at some positions, without copying all keys.
 
         Parameters
         ----------
@@ -262,7 +263,7 @@ class Partition:
         return dict(zip(ids.tolist(), counts.tolist(), strict=True))
 
     def changes(self, before: Partition) -> Any:
-        """What became of the clusters of an earlier partition that this one follows.
+        """What happened to the clusters of an earlier partition that this one follows.
 
         Parameters
         ----------
@@ -274,7 +275,7 @@ class Partition:
             A row for each event, with these columns:
 
             - ``event``: ``born``: an id that is new; ``died``: an id that is gone; ``split``: at least two clusters
-              have most of their points from this one; ``merged``: at least two clusters of before have most of their
+              have most of their points from this one; ``merged``: at least two earlier clusters have most of their
               points in this one; ``grew``: points joined; ``shrank``: points left. "Most" is more than half of those
               that were live both times.
             - ``id``: the cluster
@@ -305,7 +306,7 @@ class Partition:
 def named_clusters(
     points: PointKeys, clusters: NDArray[np.int64], follow: Partition | None, next_id: int = 0
 ) -> Partition:
-    """A partition of checked clusters, whose array it keeps where they are the ids."""
+    """A partition of checked clusters; it keeps their array if they are the ids."""
     if follow is None:
         labels, next_id = clusters, max(next_id, int(clusters.max(initial=NOISE)) + 1)
     else:
@@ -317,21 +318,21 @@ def named_clusters(
 class Flow:
     """Where points went from one partition to another.
 
-    What it takes is O(n) in NumPy, and in Python only what changed: keys that came, went or moved, and clusters.
+    The cost is O(n) in NumPy; Python only handles what changed: keys that came, went or moved, and clusters.
 
     Parameters
     ----------
     before, after : Partition
-        Keys are what they share, in whatever order.
+        They are matched by key, in any order.
 
     Attributes
     ----------
     then : ndarray of int
         For each key of `after` its id before: NOISE if it was in no cluster, ABSENT if it was not there.
     changed : ndarray of int
-        The positions in `after`, ascending, of keys that were not there before or had another id.
+        The ascending positions in `after` of keys that were not there before or had another id.
     gone : ndarray of int
-        The positions in `before`, ascending, of keys that are not there any more.
+        The ascending positions in `before` of keys that are no longer there.
 
     Examples
     --------
@@ -353,7 +354,7 @@ class Flow:
         self.gone = before._points.not_among(self._places)
 
     def events(self) -> list[Event]:
-        """What became of the clusters: for each event what `Partition.changes` says of it, without the keys.
+        """What happened to the clusters: the events of `Partition.changes`, without the keys.
 
         Examples
         --------
@@ -383,7 +384,7 @@ class Flow:
         return sorted(found, key=lambda row: (EVENTS.index(row[0]), row[1]))
 
     def keys_of(self, events: Sequence[Event]) -> list[list[Hashable]]:
-        """For each of `events` the keys that moved: in the order of `before`, and then the new ones.
+        """The keys that moved in each of `events`: in the order of `before`, then the new ones.
 
         Examples
         --------
@@ -412,9 +413,9 @@ class Flow:
         return found
 
     def _moves(self) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
-        """All keys that changed or are gone: their place, their old id, their new one, ABSENT where there is none.
+        """All keys that changed or are gone: their position, old id and new id, ABSENT if there is none.
 
-        In the order of places: those of `before`, and after them, for keys that are new, those of `after`.
+        In the order of positions: those of `before`, then, for new keys, those of `after`.
         """
         n_before, places = len(self._before._keys), self._places[self.changed]
         place = np.concatenate([np.where(places == NULL, n_before + self.changed, places), self.gone])
@@ -424,9 +425,9 @@ class Flow:
         return place[order], old[order], new[order]
 
     def _counts(self, sizes: dict[int, int]) -> tuple[dict[int, dict[int, int]], dict[int, dict[int, int]]]:
-        """How many points there are by new and old id, and by old and new id; `sizes` are those of `after`.
+        """The number of points by new and old id, and by old and new id; `sizes` are those of `after`.
 
-        Only what moved is counted: the others of a cluster have stayed.
+        Only points that moved are counted: the others in a cluster have stayed.
         """
         _, old, new = self._moves()
         ids = np.unique([old, new])
@@ -444,9 +445,9 @@ class Flow:
 
 
 def _majorities(counts: dict[int, dict[int, int]]) -> dict[int, list[int]]:
-    """For each cluster at one time, those at the other time more than half of whose points it has.
+    """For each cluster at one time, the clusters at the other time of which it has more than half of the points.
 
-    Of the points that were there both times, that is.
+    Only points that were there both times count.
     """
     found: dict[int, list[int]] = {}
     for cluster in sorted(counts):
@@ -461,11 +462,12 @@ def _majorities(counts: dict[int, dict[int, int]]) -> dict[int, list[int]]:
 def _follow(
     points: PointKeys, clusters: NDArray[np.int64], before: Partition, next_id: int
 ) -> tuple[NDArray[np.int64], int]:
-    """Ids for clusters: those of before that they share most points with, each once, and new ones from `next_id` on.
+    """Ids for clusters: earlier ids by largest overlap, each used once, and new ones from `next_id` on.
 
-    The assignment with the largest overlap in all (SciPy's, for sparse matrices). So that a cluster may also get no id
-    of before, each has a column of its own, which is worth less than any point. A tie goes to the cluster with the
-    older point, which is numbered first: its points are worth a little more. All that together is less than one point.
+    The assignment maximises the total overlap (SciPy's solver for sparse matrices). So that a cluster may also get no
+    earlier id, each has a column of its own, which is worth less than any point. Ties go to the cluster with the older
+    point, which is numbered first: its points are worth a little more. All these extras together are less than one
+    point.
     """
     from scipy.sparse import coo_array, csr_array, diags_array, hstack
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
@@ -490,12 +492,12 @@ def _follow(
 
 
 def _counted_ids(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The ids of the clusters, ascending, and how many points each has."""
+    """The ids of the clusters, ascending, and the number of points in each."""
     return _counted(labels if labels.min(initial=0) > NOISE else labels[labels != NOISE])
 
 
 def _counted(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The non-negative numbers that there are, ascending, and how often each is. O(n) where they are small."""
+    """The distinct non-negative numbers, ascending, and their counts. O(n) if they are small."""
     if numbers.max(initial=0) > _TABLE_PER_NUMBER * numbers.size:
         return np.unique(numbers, return_counts=True)
     counts = np.bincount(numbers)
@@ -504,9 +506,9 @@ def _counted(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def _places(numbers: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Where each number stands in an ascending array of non-negative ones, NULL where it does not; -1 never does.
+    """The position of each number in an ascending array of non-negative ones, NULL if absent, as -1 always is.
 
-    O(n) where they are small.
+    O(n) if they are small.
     """
     n_places = int(ascending.max(initial=NULL)) + 2
     if n_places > _TABLE_PER_NUMBER * (numbers.size + ascending.size):
@@ -514,4 +516,4 @@ def _places(numbers: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray
         return np.where(np.append(ascending, ABSENT)[place] == numbers, place, NULL)
     table = np.full(n_places, NULL, np.intp)
     table[ascending] = np.arange(ascending.size)
-    return table[np.minimum(numbers, n_places - 1)]  # the last is for -1, and for all that are larger
+    return table[np.minimum(numbers, n_places - 1)]  # the last is for -1 and for all larger numbers

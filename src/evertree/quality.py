@@ -1,4 +1,4 @@
-"""Measures of a tree. Labels are aligned with ``h.keys()``."""
+"""Quality measures of a tree. Labels are aligned with ``h.keys()``."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def cophenetic_correlation(h: Hierarchy, diagonal: bool = False, monotone: bool 
     ----------
     h : Hierarchy
     diagonal : bool
-        Whether the pairs (i, i), at which both are zero, count too, and each other pair twice: so the paper sums
-        (`eq.Cophenetic`). SciPy and others leave them out.
+        Whether to include the pairs (i, i), for which both are zero, and count every other pair twice, as in the
+        paper's sum (`eq.Cophenetic`). SciPy and others leave them out.
     monotone : bool
-        As for `Hierarchy.cophenetic`; the paper's coefficient has ``diagonal=True, monotone=False``.
+        As for `Hierarchy.cophenetic`; the paper's coefficient uses ``diagonal=True, monotone=False``.
 
     Returns
     -------
     correlation : float
-        NaN where all dissimilarities, or all heights, are equal.
+        NaN if all dissimilarities or all heights are equal.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def cophenetic_correlation(h: Hierarchy, diagonal: bool = False, monotone: bool 
     weight, n_terms = (2.0, float(n * n)) if diagonal else (1.0, float(d.size))
     if n_terms == 0:
         return float("nan")
-    d, u = d / (d.max() or 1.0), u / (u.max() or 1.0)  # so that squares neither overflow nor vanish
+    d, u = d / (d.max() or 1.0), u / (u.max() or 1.0)  # so that squares neither overflow nor underflow
     d_mean, u_mean = weight * d.sum() / n_terms, weight * u.sum() / n_terms
     n_zeros = n_terms - weight * d.size
     d, u = d - d_mean, u - u_mean
@@ -63,7 +63,7 @@ def cophenetic_correlation(h: Hierarchy, diagonal: bool = False, monotone: bool 
 
 
 def dendrogram_purity(h: Hierarchy, labels: Any) -> float:
-    """How pure the smallest clusters are that hold two points of one class, on average over all such pairs. Exact.
+    """The exact mean purity, over all pairs of points of one class, of the smallest cluster that holds both.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def dendrogram_purity(h: Hierarchy, labels: Any) -> float:
     Returns
     -------
     purity : float
-        From 0 to 1; 1 where no two points have the same class.
+        From 0 to 1; 1 if no two points have the same class.
 
     Notes
     -----
@@ -103,10 +103,10 @@ def dendrogram_purity(h: Hierarchy, labels: Any) -> float:
 def tree_value(h: Hierarchy) -> float:
     """Σ over pairs of their dissimilarity times the size of the smallest cluster that holds both.
 
-    O(n m) where the linkage follows from means and variances, O(n² m) otherwise.
+    O(n m) if the linkage is computed from means and variances, O(n² m) otherwise.
 
-    The objective of Cohen-Addad and others for dissimilarities: the larger, the better the tree. Every move of average
-    linkage increases it. For Ward the dissimilarity is the squared Euclidean distance.
+    The objective of Cohen-Addad et al. for dissimilarities: larger is better. Every move of average linkage increases
+    it. For Ward the dissimilarity is the squared Euclidean distance.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def tree_value(h: Hierarchy) -> float:
 def total_linkage(h: Hierarchy) -> float:
     """The paper's objective H: the sum of ζ over all merges (`eq.totallinkagecost`). O(n m).
 
-    For Ward it is the sum of squared errors, on every tree.
+    For Ward it is the sum of squared errors, for every tree.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def total_linkage(h: Hierarchy) -> float:
 
 @reading
 def _measured(h: Hierarchy, measure: Callable[[LiveTree, NDArray[np.int32]], _R]) -> _R:
-    """What a function finds of the tree of a hierarchy and its leaves in the order of the keys."""
+    """A measure of the tree of a hierarchy, with its leaves in the order of the keys."""
     if len(h) == 0:
         raise EmptyHierarchyError("a measure needs at least one point, and the hierarchy is empty: insert points first")
     return measure(h.state.live, h.state.keys.leaves())

@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 
 class Journal(Protocol):
-    """Where edits are written before they are made: what `edits` asks of a durable hierarchy."""
+    """Where edits are written before they are applied: what `edits` requires of a durable hierarchy."""
 
     def recording(self, edit: Edit) -> AbstractContextManager[object]:
-        """The block in which an edit is made. It is written first, and taken back if the block raises."""
+        """The block in which an edit is applied. It is written first, and retracted if the block raises."""
 
     def refining(self, until: str, run: Callable[[Callable[[Report], object]], Report], is_timed: bool) -> Report:
-        """Run a refinement, which calls back with a report now and then, and record how far it is."""
+        """Run a refinement, which calls back with a report from time to time, and record its progress."""
 
     def replacing(self) -> AbstractContextManager[object]:
-        """The block in which the whole tree is replaced. At its end it is written as it is then."""
+        """The block in which the whole tree is replaced. The new tree is written at its end."""
 
 
 @dataclass(eq=False)
 class State:
-    """The tree, its keys and its window, and the lock that edits and readers take.
+    """The tree, its keys and its window, and the lock for edits and readers.
 
     This is the low level of a hierarchy, for code that makes, saves or checks whole trees, and for those who want to
     see the arrays. `docs/data-model.md` explains them; they may change with any release. Read them while you hold
@@ -46,21 +46,21 @@ class State:
     Attributes
     ----------
     live : LiveTree
-        The tree, by node: ``live.tree`` has its columns.
+        The tree, indexed by node: ``live.tree`` has its columns.
     keys : KeyTable
-        Which key has which leaf.
+        The leaf of each key.
     window : MovingWindow or None
-        Which points stay.
+        Which points are kept.
     seed : int
-        Of random choices.
+        The seed of random choices.
     n_edits : int
-        Edits made so far, to notice one that a callback makes.
+        The number of edits so far, to detect one made by a callback.
     journal : Journal or None
         Where edits are written before they are made; None in memory.
     lock : ReadWriteLock
         Held by edits and by readers.
     lineage : object
-        What the partitions of this hierarchy have in common, and those of no other, not even of a copy.
+        A token shared by the partitions of this hierarchy and of no other, not even of a copy.
     """
 
     live: LiveTree
@@ -81,13 +81,13 @@ class State:
         return State(live, self.keys.copy(), window, self.seed)
 
     def replace(self, other: State) -> None:
-        """Take over the tree, the keys and the window of another state, which is not used any more."""
+        """Take over the tree, the keys and the window of another state, which is no longer used."""
         with self.lock.access:
             self.live, self.keys, self.window = other.live, other.keys, other.window
             self.lineage = object()
 
     def leaves(self, keys: Any = None) -> NDArray[np.int32]:
-        """The leaves of some keys, as users give them; of all, oldest first, by default."""
+        """The leaves of some keys as passed by users; by default of all keys, oldest first."""
         return self.keys.leaves() if keys is None else self.keys.leaves_of(as_keys(keys))
 
     def require_points(self, what: str) -> None:
@@ -98,7 +98,7 @@ class State:
             )
 
     def refuse_edits_since(self, n_edits: int) -> None:
-        """Refuse what was checked while a callback made an edit."""
+        """Refuse an edit if a callback edited the hierarchy while it was checked."""
         if self.n_edits != n_edits:
             raise ParameterError(
                 "the hierarchy was changed by its own metric or progress callback while points were compared: they may "

@@ -1,4 +1,4 @@
-"""Which points stay in a hierarchy: the last to come, those that are not too old, or both. And when they came."""
+"""Which points are kept in a hierarchy (the last ones, those that are not too old, or both), and when they arrived."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 from evertree.errors import ParameterError, TimeError
 from evertree.input.arrays import as_count, as_number, as_whole_number
 
-#: A point may stay longer than the age limit by this share of it, so that a few marks say when all points came.
+#: A point may stay longer than the age limit by this share of it, so that a few marks record when all points arrived.
 RESOLUTION = 1e-3
 
 
 @dataclass(frozen=True)
 class Window:
-    """Which points stay in a hierarchy; see `Hierarchy.keep`.
+    """Which points are kept in a hierarchy; see `Hierarchy.keep`.
 
     Attributes
     ----------
     last : int or None
-        So many points at most: those that were inserted last.
+        The maximum number of points: those inserted last are kept.
     max_age : float or None
-        No points that came longer ago than that.
+        The maximum age of a point.
 
     Examples
     --------
@@ -51,44 +51,44 @@ class Window:
 
 
 class Moment(NamedTuple):
-    """When something happened, and whether the user said so: otherwise the computer's clock did."""
+    """When something happened, and whether the time is from the user or from the computer's clock."""
 
     time: float
     is_given: bool
 
 
 class MovingWindow:
-    """A window, and what it has to know of the points that are in it.
+    """A window, and what it has to know about the points in it.
 
-    Points are known by their insertion numbers. These ascend in time, so a few marks say when all points came: those
-    with numbers below that of a mark, and not below that of the mark before, came at the time of the mark or up to
-    `RESOLUTION` times the age limit before it.
+    Points are identified by their insertion numbers. These ascend in time, so a few marks record when all points
+    arrived: those with numbers below that of a mark, and not below that of the previous mark, arrived at the time of
+    the mark or up to `RESOLUTION` times the age limit before it.
 
     Parameters
     ----------
     limits
-        What stays.
+        Which points are kept.
     """
 
     def __init__(self, limits: Window) -> None:
         self.limits = limits
         self._marks: deque[tuple[int, float]] = deque()
-        self._began = -math.inf  # when the first points of the last mark came
-        self._now: Moment | None = None  # the latest moment that is known
+        self._began = -math.inf  # when the first points of the last mark arrived
+        self._now: Moment | None = None  # the latest known moment
 
     @property
     def n_marks(self) -> int:
-        """How many marks there are."""
+        """The number of marks."""
         return len(self._marks)
 
     def n_passing(self, count: int) -> int:
-        """How many points of a batch are outside as soon as its last one has come."""
+        """How many points of a batch are outside the window once its last point has arrived."""
         return 0 if self.limits.last is None else max(count - self.limits.last, 0)
 
     def moment(self, time: Any) -> Moment | None:
-        """The moment of an edit, checked; None where there is no age limit. Nothing is noted yet.
+        """The moment of an edit, checked; None if there is no age limit. Nothing is recorded yet.
 
-        The computer's clock may be set back: then time stands still until it has caught up.
+        If the computer's clock is set back, time stands still until it has caught up.
         """
         given = None if time is None else as_number("time", time)
         if self.limits.max_age is None:
@@ -108,7 +108,7 @@ class MovingWindow:
         return Moment(given, True)
 
     def admit(self, next_birth: int, moment: Moment | None) -> None:
-        """Note that all points since the last mark, up to the next to be inserted, came at a moment. O(1)."""
+        """Record that all points since the last mark, up to the next to be inserted, arrived at a moment. O(1)."""
         if moment is None or self.limits.max_age is None:
             return
         if self._marks and moment.time - self._began <= RESOLUTION * self.limits.max_age:
@@ -118,7 +118,7 @@ class MovingWindow:
             self._began = moment.time
 
     def too_old(self, moment: Moment | None) -> int:
-        """The insertion number below which points are too old at a moment. O(marks that are)."""
+        """The insertion number below which points are too old at a moment. O(number of such marks)."""
         birth = 0
         if moment is not None and self.limits.max_age is not None:
             for following, time in self._marks:
@@ -128,9 +128,9 @@ class MovingWindow:
         return birth
 
     def move_to(self, moment: Moment | None) -> None:
-        """It is this moment, and points that are too old are gone: forget when they came. O(1), amortised.
+        """Move to this moment, and forget the arrival times of points that are too old and gone. O(1), amortised.
 
-        Where no point has come yet and no time was given, it stays open by whose clock times are.
+        If no point has arrived yet and no time was given, the choice of clock stays open.
         """
         if moment is None or not (moment.is_given or self._marks or self._now):
             return
@@ -140,18 +140,18 @@ class MovingWindow:
             self._marks.popleft()
 
     def changed(self, limits: Window) -> MovingWindow:
-        """A window with other limits that knows when points came, where both have an age limit."""
+        """A window with other limits; it keeps the arrival times if both have an age limit."""
         other = MovingWindow(limits)
         if self.limits.max_age is not None and limits.max_age is not None:
             other._marks, other._began, other._now = self._marks.copy(), self._began, self._now
         return other
 
     def copy(self) -> MovingWindow:
-        """A window that shares nothing with this one."""
+        """An independent copy of this window."""
         return self.changed(self.limits)
 
     def state(self) -> dict[str, Any]:
-        """All that it knows, as JSON can have it."""
+        """The complete state, as JSON values."""
         return {
             "last": self.limits.last,
             "max_age": self.limits.max_age,
@@ -162,7 +162,7 @@ class MovingWindow:
 
     @classmethod
     def of_state(cls, state: Mapping[str, Any], next_birth: int) -> MovingWindow:
-        """The window that `state` told all about; ValueError, LookupError or TypeError if it is none.
+        """The window with this `state`; ValueError, LookupError or TypeError if it is not one.
 
         The next point to be inserted has the number `next_birth`.
         """
@@ -184,7 +184,7 @@ class MovingWindow:
 
 
 def moment_of(window: MovingWindow | None, time: Any) -> Moment | None:
-    """The moment of an edit, checked also where there is no window and it does not matter."""
+    """The moment of an edit, checked even if there is no window and it does not matter."""
     if window is not None:
         return window.moment(time)
     if time is not None:

@@ -1,4 +1,4 @@
-"""`DurableHierarchy`: a hierarchy whose edits are on disk before they are made in memory."""
+"""`DurableHierarchy`: a hierarchy whose edits are written to disk before they are applied in memory."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from evertree.state import State
 
 
 class DurableHierarchy(Hierarchy):
-    """A hierarchy that lives in one file; see `evertree.open`, which makes it.
+    """A hierarchy stored in one file, created by `evertree.open`.
 
-    It has the verbs of `Hierarchy`. Each edit is committed to the file before the call returns, and survives a crash of
-    the process or of the machine. How far a refinement is goes into the file about once a second: after a crash the
-    tree is as it was then or later, and has all edits. Where `refine` has a time limit, no snapshot is written
-    meanwhile. `copy` gives a hierarchy in memory.
+    It has the methods of `Hierarchy`. Each edit is committed to the file before the call returns, and survives a crash
+    of the process or of the machine. The progress of a refinement is recorded about once a second: after a crash the
+    tree is as it was then or later, with all edits. If `refine` has a time limit, no snapshot is written meanwhile.
+    `copy` returns a hierarchy in memory.
 
     Examples
     --------
@@ -33,7 +33,7 @@ class DurableHierarchy(Hierarchy):
     """
 
     _journal: FileJournal
-    _release: weakref.finalize[..., Any] | None  # what gives up the file; None where it was opened for reading alone
+    _release: weakref.finalize[..., Any] | None  # releases the file; None if it was opened read-only
 
     def __init__(self, *_: object, **__: object) -> None:
         raise TypeError("a DurableHierarchy is made by evertree.open(path, ...), which takes a start=")
@@ -52,7 +52,7 @@ class DurableHierarchy(Hierarchy):
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the file was opened for reading alone.
+        """Whether the file was opened read-only.
 
         Examples
         --------
@@ -74,9 +74,9 @@ class DurableHierarchy(Hierarchy):
 
     @editing
     def close(self) -> None:
-        """Let others write to the file. The hierarchy can still be read. `with` does it at the end of its block.
+        """Let others write to the file. The hierarchy can still be read. A `with` block calls it at its end.
 
-        Where it pays, a snapshot is written first, so that the file opens fast.
+        If it is worthwhile, a snapshot is written first, so that the file opens fast.
 
         Examples
         --------
@@ -95,7 +95,7 @@ class DurableHierarchy(Hierarchy):
 
     @editing
     def checkpoint(self) -> None:
-        """Write a snapshot now, so that the file opens fast. It happens by itself from time to time.
+        """Write a snapshot now, so that the file opens fast. This happens automatically from time to time.
 
         Examples
         --------
@@ -107,7 +107,7 @@ class DurableHierarchy(Hierarchy):
 
     @editing
     def refresh(self) -> bool:
-        """Bring a hierarchy that was opened for reading to what is in the file now; return whether it has changed.
+        """Update a read-only hierarchy to what is in the file now; return whether it has changed.
 
         Examples
         --------
@@ -127,7 +127,7 @@ class DurableHierarchy(Hierarchy):
             with file.reading():
                 if file.last_seq() >= journal.seq and file.fingerprint(journal.seq) == journal.known:
                     journal.replay(file, journal.seq)
-                else:  # a new snapshot, or another file by the same name
+                else:  # a new snapshot, or another file with the same name
                     self.state.replace(read_snapshot(file, self.metric))
                     journal.replay(file, file.seq)
         finally:
@@ -136,14 +136,14 @@ class DurableHierarchy(Hierarchy):
 
     @editing
     def verify(self) -> None:
-        """Check the file, page by page, and the tree, its statistics recomputed from the points.
+        """Check the file, page by page, and the tree, with statistics recomputed from the points.
 
         Raises
         ------
         CorruptFileError
             If the file is damaged.
         InvariantError
-            If the tree is none: a bug in evertree.
+            If the tree is not valid: a bug in evertree.
 
         Examples
         --------
@@ -163,7 +163,7 @@ class DurableHierarchy(Hierarchy):
 
 
 def from_journal(journal: FileJournal, state: State, lock: WriterLock | None = None) -> DurableHierarchy:
-    """The hierarchy that holds what is in a file: to be read, or with the lock of the file to be edited."""
+    """The hierarchy in a file: read-only or, with the lock of the file, editable."""
     h = DurableHierarchy.__new__(DurableHierarchy)
     h.state, h._journal, state.journal = state, journal, journal
     h._release = None if lock is None else weakref.finalize(h, _release, os.getpid(), journal, lock)
@@ -171,7 +171,7 @@ def from_journal(journal: FileJournal, state: State, lock: WriterLock | None = N
 
 
 def _release(pid: int, journal: FileJournal, lock: WriterLock) -> None:
-    """Give up the file, unless this is a child of the process that opened it."""
+    """Release the file, unless this is a child of the process that opened it."""
     journal.is_closed = True
     if os.getpid() == pid:
         if journal.file is not None:

@@ -1,4 +1,4 @@
-"""`FileJournal`: the edits of a durable hierarchy, on disk before they are made in memory, and snapshots of it."""
+"""`FileJournal`: edits of a durable hierarchy, on disk before they are applied in memory, and its snapshots."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from evertree.state import State
 from evertree.tree import LiveTree
 from evertree.tree.refine import Report
 
-#: A snapshot is written when making the edits since the last one again would take this many times as long as writing
-#: it, so that snapshots take a tenth of the time or less, and no sooner than after this many seconds of edits.
+#: A snapshot is written when replaying the edits since the last one would take this many times as long as writing it,
+#: so that snapshots take at most a tenth of the time, and not before this many seconds of edits.
 _WORTH = 10.0
 _SOONEST = 1.0
 
-#: On closing, where no edit is waiting, sooner.
+#: On closing, when no edit is waiting, sooner.
 _WORTH_CLOSING = 0.5
 _SOONEST_CLOSING = 0.05
 
-#: Bytes of a snapshot that are written in a second, about.
+#: About how many bytes of a snapshot are written per second.
 _BYTES_PER_SECOND = 100e6
 
-#: Seconds between two records of how far a refinement is.
+#: Seconds between two records of the progress of a refinement.
 _PROGRESS_EVERY = 1.0
 
 #: What keeps a record of a refinement, or a snapshot, from being written; edits go on without.
@@ -41,23 +41,23 @@ _CANNOT_WRITE = (StoreError, CorruptFileError, OSError, MemoryError)
 
 
 class FileJournal:
-    """What is in the file of a durable hierarchy, beside what is in memory.
+    """The file of a durable hierarchy, kept in step with its state in memory.
 
     Parameters
     ----------
     path
         The file.
     state
-        What is in memory.
+        The state in memory.
 
     Attributes
     ----------
     file : SQLiteFile or None
-        The file, open for writing; None where it was opened for reading alone.
+        The file, open for writing; None if it was opened read-only.
     seq : int
-        The number of the last edit that is in memory.
+        The number of the last edit in memory.
     known : tuple or None
-        The fingerprint of the file, of a reader.
+        For a reader, the fingerprint of the file.
     """
 
     def __init__(self, path: str, state: State) -> None:
@@ -68,12 +68,12 @@ class FileJournal:
         self.known: tuple[bytes, int | None] | None = None
         self._state_of = weakref.ref(state)  # the state holds its journal
         self._pid = os.getpid()
-        self._debt = 0.0  # seconds that it would take to make the edits since the last snapshot again
+        self._debt = 0.0  # seconds that it would take to replay the edits since the last snapshot
         self._reluctance = 1.0  # grows when snapshots cannot be written
         self._trouble: str | None = None  # why memory and file may differ
-        self._is_replacing = False  # the whole tree is being replaced: a metric, say, must not edit it now
-        self._refining: str | None = None  # the goal of a refinement that is going on
-        self._owed: list[Refine] = []  # refinements whose records could not be written: they go before the next edit
+        self._is_replacing = False  # the whole tree is being replaced: a metric, for example, must not edit it now
+        self._refining: str | None = None  # the goal of a refinement in progress
+        self._owed: list[Refine] = []  # refinements with records still to be written, before the next edit
         self._note_moves()
 
     @property
@@ -83,7 +83,7 @@ class FileJournal:
         return state
 
     def replay(self, file: SQLiteFile, after: int) -> None:
-        """Make the edits again that are in the file and not in memory."""
+        """Replay the edits that are in the file but not in memory."""
         began, self.seq = time.perf_counter(), after
         for kind, payload in file.read_journal(after):
             try:
@@ -104,7 +104,7 @@ class FileJournal:
         self._note_moves()
 
     def write_to(self, file: SQLiteFile) -> None:
-        """From now on edits are written to the file."""
+        """Write edits to this file from now on."""
         file.seq, self.file = self.seq, file
 
     def writable(self) -> SQLiteFile:
@@ -121,7 +121,7 @@ class FileJournal:
 
     @contextmanager
     def recording(self, edit: Edit) -> Iterator[None]:
-        """The block in which an edit is made. It is written first, and taken back if the block raises."""
+        """The block in which an edit is applied. It is written first, and retracted if the block raises."""
         self._refuse_while_replacing()
         file = self.writable()
         kind, payload = pack(edit)
@@ -142,9 +142,9 @@ class FileJournal:
         self._snapshot_if_worth(_WORTH, _SOONEST)
 
     def refining(self, until: str, run: Callable[[Callable[[Report], object]], Report], is_timed: bool) -> Report:
-        """Run a refinement, and record how far it is about once a second.
+        """Run a refinement, and record its progress about once a second.
 
-        Where it has a time limit, no snapshot is written in the meantime.
+        If it has a time limit, no snapshot is written in the meantime.
         """
         self.writable()
         outer, self._refining = self._refining, until
@@ -183,7 +183,7 @@ class FileJournal:
 
     @contextmanager
     def replacing(self) -> Iterator[None]:
-        """The block in which the whole tree is replaced. At its end it is written as a snapshot, or it is as it was."""
+        """The block in which the whole tree is replaced. At its end it is written as a snapshot, or else restored."""
         self.writable()
         self._refuse_while_replacing()
         before = self._state.live, self._state.keys.copy()
@@ -203,7 +203,7 @@ class FileJournal:
             raise
 
     def write_snapshot(self, has_new_edit: bool = False) -> None:
-        """Write what is in memory, and empty the journal."""
+        """Write the state in memory, and empty the journal."""
         file = self.writable()
         with Uninterrupted():
             file.write_snapshot(*snapshot.contents(self._state), has_new_edit)
@@ -228,7 +228,7 @@ class FileJournal:
             raise ParameterError("a metric must not edit the hierarchy that it is called for; it may read it")
 
     def _retract(self, file: SQLiteFile) -> None:
-        """Take back the record of an edit that was given up, and left no trace in memory."""
+        """Retract the record of an edit that was abandoned and left no trace in memory."""
         try:
             file.retract()
         except BaseException as error:
@@ -237,19 +237,19 @@ class FileJournal:
         self.seq = file.seq
 
     def _note_moves(self) -> None:
-        """The file knows of all moves so far."""
+        """Note that the file has a record of all moves so far."""
         live = self._state.live
         self._recorded: tuple[LiveTree, int] = live, live.n_moves + live.n_grafts
 
     def _record_moves(self, goal: str) -> None:
-        """Record the moves of a refinement of which there is no record."""
+        """Record the moves of a refinement that are not recorded yet."""
         live, known = self._recorded
         moves = self._state.live.n_moves + self._state.live.n_grafts - known
         if live is self._state.live and moves > 0:
             self._record(Refine(goal, moves))
 
     def _record(self, refinement: Refine) -> None:
-        """Record some moves, or all up to the goal. If that fails, nothing is lost but time: later will do."""
+        """Record some moves, or all up to the goal. If that fails, it is done later; only time is lost."""
         with Uninterrupted():
             self._owed.append(refinement)
             self._note_moves()
@@ -262,7 +262,7 @@ class FileJournal:
             warnings.warn(f"how far the refinement is could not be written; all edits are safe: {error}", stacklevel=3)
 
     def _pay(self) -> None:
-        """Write the records that are owed. Ctrl-C must not come in the middle of it."""
+        """Write the outstanding records. Ctrl-C must not interrupt it."""
         while self._owed:
             file = self.writable()
             file.append(*pack(self._owed[0]))

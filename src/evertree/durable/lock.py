@@ -1,4 +1,4 @@
-"""One writer at a time: a lock that the operating system gives back when its holder dies, however it dies."""
+"""One writer at a time: a lock that the operating system releases when its holder dies, however it dies."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from evertree.errors import LockedError, StoreError
 class WriterLock:
     """The right to write to a file, held until `release`. A forked child does not have it.
 
-    It is on a file of its own beside the hierarchy's, named with ``-lock``: closing any handle of an SQLite file would
-    give up SQLite's own locks on it. The file has the number of the process that holds the lock, and is removed when
-    the lock is released; one that a killed process left behind does not matter.
+    It is on a separate file next to the hierarchy's, with the suffix ``-lock``: closing any handle of an SQLite file
+    would release SQLite's own locks on it. The file holds the id of the process that has the lock, and is removed when
+    the lock is released; one left behind by a killed process does no harm.
     """
 
     def __init__(self, path: str) -> None:
@@ -43,17 +43,17 @@ class WriterLock:
 
 
 def _write_process(fd: int) -> None:
-    with suppress(OSError):  # a full disk: nobody learns who has the lock
+    with suppress(OSError):  # on a full disk, nobody learns who has the lock
         os.ftruncate(fd, 0)
         os.write(fd, str(os.getpid()).encode())
 
 
 def _process(lock_file: str) -> str | None:
-    """The number of the process that holds a lock; None if there is no such file."""
+    """The id of the process that holds a lock; None if there is no such file."""
     try:
         with open(lock_file, errors="replace") as file:
             return file.read(20).strip() or "unknown"
     except FileNotFoundError:
         return None
-    except OSError:  # Windows lets nobody read what is locked
+    except OSError:  # on Windows a locked file cannot be read
         return "unknown"

@@ -1,4 +1,4 @@
-"""`open`: a durable hierarchy in a new file, or the one that a file has."""
+"""`open`: a durable hierarchy in a new or an existing file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evertree.io import snapshot
 from evertree.locking import Uninterrupted
 from evertree.state import State
 
-#: What `Hierarchy` takes beside the linkage and the metric.
+#: The parameters of `Hierarchy` other than the linkage and the metric.
 _OPTIONS = ("metric_params", "goal", "search_width", "seed")
 
 
@@ -33,23 +33,23 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
     start: Hierarchy | None = None,
     **options: Any,
 ) -> DurableHierarchy:
-    """Open a durable hierarchy: one file, every edit of which is committed before the call returns.
+    """Open a durable hierarchy: one file, with every edit committed before the call returns.
 
-    The file is an SQLite database, with the points in it. Whatever happens to the process or the machine, opening it
-    again gives the hierarchy with every edit that was acknowledged, and the same tree.
+    The file is an SQLite database that includes the points. Whatever happens to the process or the machine, opening it
+    again gives the hierarchy with every acknowledged edit, and the same tree.
 
     Parameters
     ----------
     path : str or path
-        Made if there is no such file.
+        The file; it is created if it does not exist.
     linkage, metric : optional
-        As for `Hierarchy`. By default those of the file, and ``"ward"`` and ``"euclidean"`` for a new one. A file
-        cannot hold a function: give it every time. Without it points can be removed, but none inserted.
+        As for `Hierarchy`. By default those of the file, or ``"ward"`` and ``"euclidean"`` for a new one. A file cannot
+        hold a function: pass it every time. Without it points can be removed but not inserted.
     read_only : bool
-        Open it while another process writes to it. The hierarchy is that of this moment; see
+        Only read the file, even while another process writes to it. The hierarchy is as of now; see
         `DurableHierarchy.refresh`.
     start : Hierarchy, optional
-        For a new file: what to begin with, such as ``et.load(path)`` or ``et.Hierarchy.from_linkage(...)``. It is
+        For a new file: the initial hierarchy, such as ``et.load(path)`` or ``et.Hierarchy.from_linkage(...)``. It is
         copied.
     **options
         ``metric_params``, ``goal``, ``search_width`` and ``seed``, as for `Hierarchy`.
@@ -64,19 +64,20 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
     LockedError
         If the file is open for writing elsewhere.
     CorruptFileError
-        If the file is damaged. It is left as it is.
+        If the file is damaged. It is left unchanged.
     NewerFormatError
         If a newer evertree wrote it.
     ParameterError
-        If an option is not what the file has.
+        If an option differs from that of the file.
 
     Notes
     -----
-    While a file is open, SQLite keeps two more beside it, named with ``-wal`` and ``-shm``, and there is a lock, named
-    with ``-lock``. Copy the file when it is closed. Locks do not work on some network file systems.
+    While a file is open, SQLite keeps two more next to it, with the suffixes ``-wal`` and ``-shm``, and there is a lock
+    file with the suffix ``-lock``. Copy the file only when it is closed. Locks do not work on some network file
+    systems.
 
-    An edit that finds that opening the file would take long writes a snapshot before it returns. On a million points
-    that takes some seconds.
+    When opening the file would take long, an edit writes a snapshot before it returns. With a million points this takes
+    some seconds.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
         return _read(place, wanted)
     lock, was_there = None, os.path.exists(place)
     try:
-        with Uninterrupted():  # Ctrl-C comes when the lock is known here
+        with Uninterrupted():  # Ctrl-C waits until the lock is known here
             lock = WriterLock(place)
         return _write(place, lock, wanted, start)
     except BaseException:
@@ -119,7 +120,7 @@ def _read(place: str, wanted: Mapping[str, Any]) -> DurableHierarchy:
 
 
 def _write(place: str, lock: WriterLock, wanted: Mapping[str, Any], start: Hierarchy | None) -> DurableHierarchy:
-    # Read first, as a reader does: so a damaged file is left as it is, with its log.
+    # Read first, as a reader does, so that a damaged file is left unchanged, with its log.
     restored = _restored(place, wanted) if os.path.exists(place) and os.path.getsize(place) else None
     if restored is not None and start is not None:
         raise ParameterError(f"start must be None for a file that is there already; there is {place}")
@@ -127,7 +128,7 @@ def _write(place: str, lock: WriterLock, wanted: Mapping[str, Any], start: Hiera
     try:
         if restored is None:
             h = Hierarchy(**wanted) if start is None else start.copy()
-            h.n_jobs = None  # edits are made again when the file is opened, by one thread as they were
+            h.n_jobs = None  # edits are replayed when the file is opened, by one thread as before
             _check_options(place, h, wanted)
             file.write_snapshot(*snapshot.contents(h.state))
             restored = FileJournal(place, h.state), h.state
@@ -140,7 +141,7 @@ def _write(place: str, lock: WriterLock, wanted: Mapping[str, Any], start: Hiera
 
 
 def _restored(place: str, wanted: Mapping[str, Any]) -> tuple[FileJournal, State] | None:
-    """What is in a file, to be read; None if the file has no hierarchy yet."""
+    """The contents of a file, read-only; None if the file has no hierarchy yet."""
     file = SQLiteFile(place, read_only=True)
     try:
         if file.is_new:
@@ -157,7 +158,7 @@ def _restored(place: str, wanted: Mapping[str, Any]) -> tuple[FileJournal, State
 
 
 def _check_options(place: str, h: Hierarchy, wanted: Mapping[str, Any]) -> None:
-    """Refuse options that are not those of the hierarchy in the file."""
+    """Refuse options that differ from those of the hierarchy in the file."""
     for name, value in wanted.items():
         found = getattr(h, name)
         if name == "metric" and isinstance(value, str):

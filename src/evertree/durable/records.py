@@ -1,7 +1,7 @@
-"""Edits as bytes, and back: a header in JSON, and arrays as they are in memory. No pickle.
+"""Edits as bytes, and back: a JSON header and arrays as they are in memory. No pickle.
 
-A record is the length of its header (4 bytes, little-endian), the header, and the bytes of its arrays, one after the
-other, whose names, types and shapes are in the header.
+A record is the length of its header (4 bytes, little-endian), the header, and the concatenated bytes of its arrays,
+whose names, dtypes and shapes are in the header.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def pack(edit: Edit) -> tuple[str, bytes]:
 
 
 def unpack(state: State, kind: str, record: bytes) -> Edit:
-    """The edit in a record, checked against what it is about to change; many kinds of errors if it is none."""
+    """The edit in a record, checked against the state to be changed; many kinds of errors if it is invalid."""
     header, arrays = from_record(record)
     match kind:
         case "insert":
@@ -66,7 +66,7 @@ def unpack(state: State, kind: str, record: bytes) -> Edit:
 
 
 def array_of(data: Any, kind: str, shape: Any) -> NDArray[Any]:
-    """The array that begins where some bytes do."""
+    """The array at the start of some bytes."""
     dtype, count = numeric_dtype(kind), 1
     for length in shape:
         if type(length) is not int or length < 0:
@@ -84,7 +84,7 @@ def as_record(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
 
 
 def from_record(record: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header and the arrays of a record; ValueError, LookupError or TypeError if it is none."""
+    """The header and the arrays of a record; ValueError, LookupError or TypeError if it is invalid."""
     start = _LENGTH + int.from_bytes(record[:_LENGTH], "little")
     header = json.loads(record[_LENGTH:start])
     arrays = {}
@@ -100,10 +100,10 @@ def from_record(record: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]
 def _pack_points(
     keys: list[Hashable] | None, points: Incoming, weights: NDArray[np.float64], moment: Moment | None
 ) -> bytes:
-    """A record of points that come or change.
+    """A record of points that are inserted or updated.
 
-    Vectors are kept as they were given, since coordinates follow from them. Dissimilarities are kept too: of those that
-    a function gave, so that it need not be called again. What leaves a window when points come follows from the moment.
+    Vectors are stored as they were given, since coordinates are computed from them. Dissimilarities are stored too, so
+    that a function need not be called again. Which points leave a window on an insertion follows from its moment.
     """
     arrays = _arrays_of(moment)
     if keys is None and points.dissimilarities is None:
@@ -123,7 +123,7 @@ def _pack_points(
 
 @functools.lru_cache
 def _vectors(kind: str, shape: tuple[int, int], has_moment: bool) -> bytes:
-    """The beginning of a record of vectors without keys of their own: the same for every single point."""
+    """The start of a record of vectors without chosen keys: the same for every single point."""
     arrays = _arrays_of(Moment(0.0, False) if has_moment else None)
     arrays |= {"weights": np.empty(shape[0]), "points": np.empty(shape, kind)}
     return as_record({"keys": None}, arrays)[: -sum(array.nbytes for array in arrays.values())]
@@ -161,7 +161,7 @@ def _arrays_of(moment: Moment | None) -> dict[str, NDArray[Any]]:
 
 
 def _moment_of(arrays: Mapping[str, NDArray[Any]]) -> Moment | None:
-    """When the edit was made, where a window has to know."""
+    """When the edit was made, if a window needs it."""
     if "moment" not in arrays:
         return None
     time, is_given = arrays["moment"].tolist()

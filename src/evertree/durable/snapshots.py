@@ -13,7 +13,7 @@ from evertree.tree import invariants
 
 
 def read_snapshot(file: SQLiteFile, metric: Any) -> State:
-    """What is in the snapshot. `metric` is the function that was the metric, if it was one and there is one."""
+    """The state in the snapshot. `metric` is the function used as the metric, if it was a function and is given."""
     try:
         header, arrays = file.read_snapshot()
     except EvertreeError:
@@ -25,7 +25,7 @@ def read_snapshot(file: SQLiteFile, metric: Any) -> State:
 
 
 def check_tree(state: State, path: str) -> None:
-    """Refuse what edits have not made a tree of. O(n m)."""
+    """Refuse a state that is not a valid tree after its edits. O(n m)."""
     try:
         invariants.check_all_but_statistics(state.live, state.keys.leaves())
     except InvariantError as error:

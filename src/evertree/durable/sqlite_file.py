@@ -1,8 +1,8 @@
 """The SQLite file of a durable hierarchy: a snapshot of it, and the edits since then.
 
-Two tables. ``snapshot`` has a header and named arrays, as `evertree.io.archive` seals them, in parts of 64 MB.
-``journal`` has a numbered record of each edit since, with a checksum; the snapshot says which number was last before
-it. A snapshot and the emptying of the journal are one transaction.
+There are two tables. ``snapshot`` has a header and named arrays, with the checksums of `evertree.io.archive`, in parts
+of 64 MB. ``journal`` has a numbered record of each edit since then, with a checksum; the snapshot holds the number of
+the last edit before it. Writing a snapshot and emptying the journal are one transaction.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from evertree.durable.records import array_of
 from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError, StoreError
 from evertree.io.archive import decode_header, encode_header, verify_checksums
 
-#: SQLite keeps both in the header of the file: whose it is, and in which version.
+#: SQLite keeps both in the header of the file: the application and the version.
 APPLICATION_ID = 0x65767472
 STORE_VERSION = 2
 
 #: Bytes of an array in one row: SQLite takes up to 10⁹.
 _PART = 1 << 26
 
-#: Bytes that the write-ahead log may keep on disk when it is empty, and those that it is given after some edits: SQLite
-#: begins anew in it after 1,000 pages.
+#: Bytes that the write-ahead log may keep on disk when it is empty, and its length after some edits: SQLite starts over
+#: in it after 1,000 pages.
 _LOG_KEPT = 1 << 24
 _LOG_LENGTH = 1_024 * 4_120
 _LENGTHEN_AFTER = 16
@@ -41,7 +41,7 @@ _LENGTHEN_AFTER = 16
 #: Seconds to wait for another program that has locked the file.
 _PATIENCE = 10.0
 
-#: How every SQLite file begins.
+#: The start of every SQLite file.
 MAGIC = b"SQLite format 3\0"
 
 _TABLES = {
@@ -51,7 +51,7 @@ _TABLES = {
     "PRIMARY KEY (name, part))",
 }
 
-#: The kind of a row whose record goes on in the next.
+#: The kind of a row whose record continues in the next row.
 _MORE = "more"
 
 _APPEND = "INSERT INTO journal VALUES (?, ?, ?, ?)"
@@ -64,9 +64,9 @@ class SQLiteFile:
     ----------
     path : str
     is_new : bool
-        Whether there is nothing in it yet.
+        Whether the file is still empty.
     seq : int
-        The number of the last edit that is in it.
+        The number of the last edit in the file.
     """
 
     def __init__(self, path: str, read_only: bool = False, is_checked: bool = False) -> None:
@@ -103,7 +103,7 @@ class SQLiteFile:
             ask("PRAGMA journal_mode = WAL")
             ask("PRAGMA synchronous = FULL")
             ask(f"PRAGMA journal_size_limit = {_LOG_KEPT}")
-            if not is_new and version < STORE_VERSION:  # an older evertree would not understand what is written now
+            if not is_new and version < STORE_VERSION:  # an older evertree could not read what is written now
                 ask(f"PRAGMA user_version = {STORE_VERSION}")
         return is_new
 
@@ -134,7 +134,7 @@ class SQLiteFile:
             self._refuse_problems("integrity_check")
 
     def check_in_place(self) -> None:
-        """Refuse to write to a file that is not there any more: nobody would ever see it."""
+        """Refuse to write to a file that no longer exists: the data would be lost."""
         try:
             is_same = os.path.samestat(os.stat(self.path), self._file)
         except FileNotFoundError:
@@ -149,7 +149,7 @@ class SQLiteFile:
             self._append_parts(kind, payload)
             return
         seq = self.seq + 1
-        try:  # without a context manager, which takes as long as the rest
+        try:  # no context manager: it would take as long as the rest
             self._connection.execute(_APPEND, (seq, kind, payload, _checksum(seq, kind, payload)))
         except sqlite3.Error as error:
             raise _translated(error, self.path) from error
@@ -159,7 +159,7 @@ class SQLiteFile:
             self._lengthen_log()
 
     def _append_parts(self, kind: str, payload: bytes) -> None:
-        """A record that is too large for a row: several rows, of which the last has its kind."""
+        """Append a record that is too large for one row as several rows, the last of which has its kind."""
         starts = range(0, len(payload), _PART)
         with self._transaction("IMMEDIATE"):
             for seq, start in enumerate(starts, self.seq + 1):
@@ -168,9 +168,9 @@ class SQLiteFile:
         self.seq, self._n_rows = self.seq + len(starts), len(starts)
 
     def _lengthen_log(self) -> None:
-        """Give the log at once the length that it will have: commits that make a file longer take up to twice as long.
+        """Extend the log to its final length at once: commits that make a file longer take up to twice as long.
 
-        SQLite ignores what follows the last whole transaction in its log, and takes no locks on it.
+        SQLite ignores what follows the last complete transaction in its log, and takes no locks on it.
         """
         log = Path(f"{self.path}-wal")
         with contextlib.suppress(OSError), log.open("ab") as file:
@@ -179,7 +179,7 @@ class SQLiteFile:
             os.fsync(file.fileno())
 
     def retract(self) -> None:
-        """Take back the last record."""
+        """Retract the last record."""
         with self._errors():
             self._connection.execute("DELETE FROM journal WHERE seq > ?", (self.seq - self._n_rows,))
         self.seq -= self._n_rows
@@ -187,9 +187,9 @@ class SQLiteFile:
     def write_snapshot(
         self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], has_new_edit: bool = False
     ) -> None:
-        """Replace the snapshot by that of a hierarchy that has all edits, and empty the journal.
+        """Replace the snapshot with one of a hierarchy that has all edits, and empty the journal.
 
-        It may have one edit more, which is then in the snapshot alone.
+        The hierarchy may have one more edit, which is then only in the snapshot.
         """
         if not self.is_new:
             self.check_in_place()
@@ -219,19 +219,19 @@ class SQLiteFile:
 
     @contextmanager
     def reading(self) -> Iterator[Self]:
-        """See the file as it is at one moment."""
+        """A block that sees a consistent state of the file."""
         with self._transaction("DEFERRED"):
             yield self
 
     def snapshot_seq(self) -> int:
-        """The number of the last edit before the snapshot, without the rest of it."""
+        """The number of the last edit before the snapshot, without reading the rest of it."""
         text = self._get("seq")
         if not text.isdigit():
             raise CorruptFileError(f"{self.path} is damaged: its snapshot has no number")
         return int(text)
 
     def fingerprint(self, seq: int) -> tuple[bytes, int | None]:
-        """What tells whether a reader that is at an edit has the same edits: of the snapshot, and of that edit."""
+        """Fingerprints of the snapshot and of an edit: they tell whether a reader at that edit has the same edits."""
         found = self._connection.execute("SELECT crc FROM journal WHERE seq = ?", (seq,)).fetchone()
         return bytes(self._get("id")), None if found is None else found[0]
 
@@ -283,7 +283,7 @@ class SQLiteFile:
                 parts = []
 
     def close(self) -> None:
-        """Close the connection. The first call does."""
+        """Close the connection. Only the first call does anything."""
         self._connection.close()
 
     @contextmanager
@@ -300,7 +300,7 @@ class SQLiteFile:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Errors of SQLite as ours."""
+        """Turn errors of SQLite into ours."""
         try:
             yield
         except sqlite3.Error as error:
@@ -326,7 +326,7 @@ def _checksum(seq: int, kind: str, payload: bytes) -> int:
 
 
 def check_place(path: str, read_only: bool) -> None:
-    """Refuse what is no place for a file, and files that others have written."""
+    """Refuse a path where no file can be, and files of other programs."""
     place = Path(path)
     if place.is_dir():
         raise IsADirectoryError(f"{path} is a folder; a durable hierarchy is a file")
@@ -360,11 +360,11 @@ def store_version(path: str | os.PathLike[str]) -> int:
 
 
 def _uri(path: str, read_only: bool) -> str:
-    """How SQLite is to open the file.
+    """The URI with which SQLite opens the file.
 
-    SQLite leaves the files that it makes beside the database unless it may write. But where a log is waiting, after a
-    crash or because there is a writer, a reader leaves everything as it is. Where nothing may be written, and nothing
-    waits, SQLite must be told that nothing will change.
+    SQLite leaves the files that it creates next to the database behind unless it may write. But if a log is waiting,
+    after a crash or because there is a writer, a reader leaves everything unchanged. If nothing may be written and no
+    log is waiting, SQLite must be told that nothing will change.
     """
     uri = Path(path).absolute().as_uri()
     if not read_only:

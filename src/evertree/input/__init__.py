@@ -1,1 +1,1 @@
-"""What users pass: arrays, data frames, keys and metrics, checked before anything is changed."""
+"""User input: arrays, data frames, keys and metrics, checked before anything is changed."""

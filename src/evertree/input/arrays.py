@@ -1,4 +1,4 @@
-"""What users pass, checked and made into arrays. Nothing here changes a hierarchy, so all of it may refuse."""
+"""User input, checked and converted to arrays. Nothing here changes a hierarchy, so any of it may raise."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from evertree.errors import (
 from evertree.input import frames
 from evertree.input.metrics import LARGEST, LARGEST_VALUE
 
-#: What a tree can be refined to.
+#: The goals of a refinement.
 GOALS = ("stable", "homogeneous")
 
 #: Weights above this, or below its inverse, are refused, so that their sums and products stay finite.
 LARGEST_WEIGHT = 1e100
 
-#: Lines of a matrix of dissimilarities that are checked together.
+#: Rows of a matrix of dissimilarities that are checked together.
 _LINES_AT_ONCE = 256
 
 
 def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDArray[Any]:
-    """`X` as a finite array of shape (k, n_columns), of float32 if it is that, of float64 otherwise.
+    """`X` as a finite array of shape (k, n_columns): float32 stays float32, everything else becomes float64.
 
-    Where a hierarchy has points already, they say which columns and which type are right.
+    If a hierarchy already has points, they determine the number of columns and the dtype.
     """
     is_plain = type(X) is np.ndarray and X.ndim == 2 and X.shape[1] > 0 and X.dtype.char in "fd"
     points = X if is_plain else _as_matrix(X)
@@ -54,7 +54,7 @@ def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDA
     if points.size == 0:
         return points.astype(wanted)
     largest = float(np.maximum.reduce(np.abs(points), axis=None))
-    if not largest <= LARGEST_VALUE[wanted]:  # NaN is not
+    if not largest <= LARGEST_VALUE[wanted]:  # also refuses NaN
         _refuse_values(points, wanted, frames.column_names(X) if frames.is_frame(X) else None)
     return np.ascontiguousarray(points, dtype=wanted)
 
@@ -90,7 +90,7 @@ def as_array(X: Any) -> NDArray[Any]:
 
 
 def _as_matrix(X: Any) -> NDArray[Any]:
-    """`X` as an array of real numbers with two dimensions; with no columns only where it has no rows."""
+    """`X` as a two-dimensional array of real numbers; it may have no columns only if it has no rows."""
     points = as_array(X)
     if points.ndim == 1 and points.size == 0:
         return points.reshape(0, 0)
@@ -123,7 +123,7 @@ def _refuse_values(points: NDArray[Any], dtype: np.dtype[Any], names: list[Any] 
 
 
 def _ragged_row(X: Any) -> str | None:
-    """Which row is the first that is not as long as the first, in words; None if all are, or are no rows."""
+    """The first row whose length differs from that of row 0, in words; None if there is none, or no rows."""
     lengths = [len(row) for row in X if isinstance(row, Sized)] if isinstance(X, (list, tuple)) else []
     odd = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
     if odd is None:
@@ -132,7 +132,7 @@ def _ragged_row(X: Any) -> str | None:
 
 
 def as_weights(sample_weight: Any, count: int) -> NDArray[np.float64]:
-    """`sample_weight` as an array of `count` positive numbers; ones where it is None."""
+    """`sample_weight` as an array of `count` positive numbers; ones if it is None."""
     if sample_weight is None:
         ones = np.empty(count)
         ones.fill(1.0)
@@ -153,7 +153,7 @@ def as_weights(sample_weight: Any, count: int) -> NDArray[np.float64]:
 
 
 def as_keys(keys: Any) -> list[Hashable]:
-    """One key, or a collection of keys, as a list of keys that may stand in a dict and differ from each other."""
+    """One key, or a collection of keys, as a list of distinct hashable keys."""
     if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
         listing = [keys]
     else:
@@ -177,7 +177,7 @@ def as_keys(keys: Any) -> list[Hashable]:
 
 
 def as_seconds(value: Any) -> float | None:
-    """A budget of time: None, or a non-negative number."""
+    """A time budget: None, or a non-negative number."""
     if value is None:
         return None
     if not _real(value) >= 0:
@@ -193,7 +193,7 @@ def as_whole_number(name: str, value: Any) -> int:
 
 
 def as_count(name: str, value: Any, most: int | None = None) -> int:
-    """A positive integer, and at most `most`."""
+    """A positive integer, at most `most`."""
     if (
         isinstance(value, bool)
         or not isinstance(value, numbers.Integral)
@@ -219,7 +219,7 @@ def as_number(name: str, value: Any) -> float:
 
 
 def _real(value: Any) -> float:
-    """A real number as a float, infinite where it is too large for one; NaN for all else."""
+    """A real number as a float, infinite if it is too large; NaN for anything else."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return math.nan
     try:
@@ -271,14 +271,14 @@ def as_choice(name: str, value: Any, choices: Sequence[str]) -> str:
 def as_dissimilarities(
     X: Any, n_live: int, dtype: np.dtype[Any] | None, changed: NDArray[np.intp] | None = None
 ) -> NDArray[Any]:
-    """Given dissimilarities as a checked array, of float32 if it is that, of float64 otherwise.
+    """Precomputed dissimilarities as a checked array: float32 stays float32, everything else becomes float64.
 
-    For k new points its shape is (k, n_live + k): to the live points, then among the new ones. Where there are no live
-    points, that is a square matrix, and a condensed one will do. For `changed` points, named by their positions, it is
-    (k, n_live).
+    For k new points its shape is (k, n_live + k): to the live points, then among the new ones. Without live points this
+    is a square matrix, and a condensed one is accepted too. For `changed` points, given by their positions, it is (k,
+    n_live).
     """
     matrix = as_array(X)
-    if matrix.ndim == 1 and n_live == 0 and changed is None and matrix.size:  # one value is a triangle of two points
+    if matrix.ndim == 1 and n_live == 0 and changed is None and matrix.size:  # one value is a condensed matrix
         matrix = _as_square(matrix)
     if matrix.ndim == 0:
         raise DimensionError(_expected_dissimilarities(matrix.shape, n_live, changed))
@@ -320,7 +320,7 @@ def _as_square(condensed: NDArray[Any]) -> NDArray[Any]:
 
 
 def _check_dissimilarities(matrix: NDArray[Any], own: NDArray[np.intp], dtype: np.dtype[Any]) -> None:
-    """Refuse what is no dissimilarity; column ``own[a]`` is line a's own point. Works in parts, for mapped memory."""
+    """Refuse invalid dissimilarities; column ``own[a]`` is row a's own point. Works in parts, for mapped memory."""
     largest = min(LARGEST_VALUE[dtype], LARGEST_VALUE[matrix.dtype])
     tolerance = 1e-5 if dtype == np.float32 else 1e-9
     for start in range(0, len(matrix), _LINES_AT_ONCE):

@@ -1,6 +1,6 @@
-"""Data frames of any library that narwhals knows: pandas, polars, Arrow, Modin, cuDF, DuckDB and others.
+"""Data frames of any library that narwhals supports: pandas, polars, Arrow, Modin, cuDF, DuckDB and others.
 
-narwhals is imported for what may be a frame, never for an array or a list.
+narwhals is imported only for input that may be a frame, never for an array or a list.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def take_keys(X: Any, name: str) -> tuple[list[Hashable], Any]:
 
 
 def _in_memory(X: Any) -> Any:
-    """The frame of its own library: a lazy one is computed, one that narwhals does not know is converted."""
+    """The frame in memory: a lazy one is computed, one that narwhals does not support is converted."""
     import narwhals as nw
 
     X = nw.to_native(X, pass_through=True)
@@ -106,7 +106,7 @@ def _in_memory(X: Any) -> Any:
 
 
 def _columns(frame: Any) -> list[tuple[Any, nw.Series[Any]]]:
-    """The names and the columns, taken one by one: pandas and Arrow may repeat a name, narwhals' frames may not."""
+    """The names and the columns, read one by one: pandas and Arrow may repeat a name, narwhals' frames may not."""
     import narwhals as nw
 
     if _is_pandas(frame):
@@ -119,7 +119,7 @@ def _columns(frame: Any) -> list[tuple[Any, nw.Series[Any]]]:
 
 
 def _is_pandas(frame: Any) -> bool:
-    """Whether a frame is of pandas, Modin or cuDF: they have an index, and may have two columns of one name."""
+    """Whether a frame is from pandas, Modin or cuDF: they have an index, and may have two columns of the same name."""
     from narwhals.dependencies import is_pandas_like_dataframe
 
     return is_pandas_like_dataframe(frame)
@@ -131,7 +131,7 @@ def _objects(column: nw.Series[Any]) -> list[Any]:
 
 
 def _numbers(column: nw.Series[Any]) -> NDArray[Any] | None:
-    """A column of numbers as an array, with NaN for missing ones; None if it has anything else."""
+    """A column of numbers as an array, with NaN for missing ones; None if it contains anything else."""
     import narwhals as nw
 
     if isinstance(column.dtype, (nw.Categorical, nw.Enum)):  # numbers that only name a category

@@ -1,4 +1,4 @@
-"""Which key stands for which leaf, in the order in which the keys came."""
+"""The leaf of each key, in the order in which the keys were inserted."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 from evertree.errors import DuplicateKeyError, InvalidKeyError, UnknownKeyError, listed
 from evertree.kernels.columns import NULL
 
-#: Places of a dict without a key that are passed over in the time in which one with a key is copied, about.
+#: About how many empty entries of a dict are skipped in the time that it takes to copy one entry.
 _PASSED_PER_COPY = 100
 
 
 class KeyTable:
     """A dictionary from live keys to leaves, oldest first.
 
-    As long as all keys are numbers given by the table itself (0, 1, 2, …), they are kept in two sorted arrays, at
-    twelve bytes a key. The first key that a user chooses turns them into a dict.
+    As long as all keys are numbers assigned by the table itself (0, 1, 2, …), they are kept in two sorted arrays, at
+    twelve bytes per key. The first key chosen by a user turns them into a dict.
 
     Attributes
     ----------
     next_birth : int
-        How many points have been inserted so far: the insertion number of the next.
+        The number of points inserted so far, which is the insertion number of the next.
     next_number : int
-        The next key that is given where the user gives none: above every whole number used so far.
+        The next key to assign if the user gives none: above every integer used so far.
     """
 
     def __init__(self) -> None:
@@ -41,10 +41,10 @@ class KeyTable:
         self._n_slots = 0
         self._first = 0  # slots below it have no leaf
         self._n_live = 0
-        # Chosen keys: both are None as long as there are none.
+        # Chosen keys: both are None until there are any.
         self._leaf_of: dict[Hashable, int] | None = None
         self._key_of: dict[int, Hashable] | None = None
-        self._n_passed = 0  # keys that were discarded since the dict was copied: their places may still be there
+        self._n_passed = 0  # keys discarded since the dict was copied: their empty entries may still be there
 
     def __len__(self) -> int:
         return self._n_live if self._leaf_of is None else len(self._leaf_of)
@@ -99,9 +99,9 @@ class KeyTable:
             )
 
     def oldest(self, count: int) -> tuple[list[Hashable], NDArray[np.int32]]:
-        """The `count` oldest live keys, or all where there are fewer, and their leaves.
+        """The `count` oldest live keys, or all if there are fewer, and their leaves.
 
-        O(count), amortised; for chosen keys O(count + √n), because a dict passes over the places of those discarded.
+        O(count), amortised; for chosen keys O(count + √n), because a dict skips the entries of discarded keys.
         """
         if self._leaf_of is not None:
             if self._n_passed**2 > _PASSED_PER_COPY * len(self._leaf_of):
@@ -118,9 +118,9 @@ class KeyTable:
         return self._numbers[slots[:count]].tolist(), self._leaves[slots[:count]]
 
     def add(self, keys: Sequence[Hashable] | None, leaves: NDArray[np.int32], n_passing: int = 0) -> list[Hashable]:
-        """Give keys, the next numbers where they are None, to new leaves; return them.
+        """Assign keys to new leaves, by default the next numbers; return them.
 
-        The first `n_passing` are for points that are gone as soon as they have come, and have no leaves.
+        The first `n_passing` are for points that are removed immediately and have no leaves.
         """
         count = n_passing + leaves.size
         self.next_birth += count
@@ -156,7 +156,7 @@ class KeyTable:
             self._keep_live()
 
     def relocate(self, place: NDArray[np.int32]) -> None:
-        """Follow leaves that have new numbers: ``place[leaf]`` is that of each."""
+        """Renumber the leaves: ``place[leaf]`` is the new number of each."""
         if self._leaf_of is not None and self._key_of is not None:
             self._leaf_of = {key: int(place[leaf]) for key, leaf in self._leaf_of.items()}
             self._key_of = {leaf: key for key, leaf in self._leaf_of.items()}
@@ -167,7 +167,7 @@ class KeyTable:
     def assembled(
         cls, keys: Sequence[Hashable], leaves: NDArray[np.int32], is_numbered: bool, next_birth: int, next_number: int
     ) -> KeyTable:
-        """A table of keys that are known already."""
+        """A table of keys that are already known."""
         table = cls()
         if is_numbered:
             table._append(np.array(keys, np.int64), leaves)
@@ -177,7 +177,7 @@ class KeyTable:
         return table
 
     def copy(self) -> KeyTable:
-        """A table that shares nothing with this one."""
+        """An independent copy of this table."""
         twin = KeyTable()
         twin.__dict__.update(self.__dict__)
         twin._numbers, twin._leaves = self._numbers.copy(), self._leaves.copy()
@@ -187,16 +187,16 @@ class KeyTable:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether all keys so far were given by the table."""
+        """Whether all keys so far were assigned by the table."""
         return self._leaf_of is None
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the numbered keys; that of chosen keys cannot be told."""
+        """Memory of the numbered keys, in bytes; that of chosen keys is unknown."""
         return self._n_slots * (self._numbers.itemsize + self._leaves.itemsize)
 
     def _free_numbers(self, count: int) -> range:
-        """The next numbers that equal no live key: 7.0, Decimal(7) and 7 + 0j equal 7."""
+        """The next numbers that do not equal a live key: 7.0, Decimal(7) and 7 + 0j equal 7."""
         numbers = range(self.next_number, self.next_number + count)
         assert self._leaf_of is not None
         while True:
@@ -253,7 +253,7 @@ class KeyTable:
 
 
 def whole_part(key: Hashable) -> int:
-    """The largest whole number up to a key, -1 for a key that is no number, or one that counting never reaches."""
+    """The largest integer up to a key; -1 for a key that is not a number, or that counting never reaches."""
     if isinstance(key, (Real, Decimal)) and -1 < key < 2**62:
         return math.floor(key)
     return -1

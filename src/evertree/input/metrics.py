@@ -1,19 +1,19 @@
-"""The dissimilarities of vectors that have a name, which are SciPy's.
+"""The named dissimilarities of vectors, which are SciPy's.
 
-A kernel computes a dissimilarity between *coordinates* of the points: the points themselves, or what a metric makes of
-each of them on its own. Most of the metrics with Euclidean geometry are the same kernel on different coordinates:
+A kernel computes a dissimilarity between *coordinates* of the points: the points themselves, or each point transformed
+by the metric. Most metrics with Euclidean geometry use the same kernel on different coordinates:
 
-| metric | coordinates | dissimilarity of two points, d their Euclidean distance in coordinates |
+| metric | coordinates | dissimilarity of two points, with d the Euclidean distance of their coordinates |
 | --- | --- | --- |
 | euclidean | the points | d |
 | sqeuclidean | the points | d² |
 | cosine | the points, scaled to length 1 | d² / 2 |
-| correlation | the points less the mean of their values, scaled to length 1 | d² / 2 |
+| correlation | the points minus the mean of their values, scaled to length 1 | d² / 2 |
 | mahalanobis | the points times a square root of VI | d |
 | seuclidean | the points divided by the roots of V | d |
 
 That cosine is half of a squared distance holds between points, and so between clusters: with unit vectors
-``1 - c(A) · c(B) = (v(A) + v(B) + |c(A) - c(B)|²) / 2``. The right-hand side does not lose small values to
+``1 - c(A) · c(B) = (v(A) + v(B) + |c(A) - c(B)|²) / 2``. The right-hand side does not lose small values by
 cancellation.
 """
 
@@ -57,33 +57,33 @@ class Metric:
     name: str
     #: The row function in `evertree.kernels.pairwise.dissimilarities` that computes it on coordinates.
     row: str
-    #: What the row function takes besides.
+    #: The other arguments of the row function.
     row_params: tuple[float, ...] = ()
     #: What obeys the triangle inequality: ``"itself"``, its ``"root"``, or None.
     triangle: str | None = None
     #: The points as coordinates. Does not change the points.
     coordinates: Callable[[NDArray[Any]], NDArray[Any]] = _as_they_are
-    #: As the user gave them, checked.
+    #: As passed by the user, checked.
     params: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def changes_points(self) -> bool:
-        """Whether the coordinates differ from the points, so that the points must be kept beside them."""
+        """Whether the coordinates differ from the points, so that the points must be stored too."""
         return self.coordinates is not _as_they_are
 
     @property
     def is_euclidean(self) -> bool:
-        """Whether it is Euclidean distance between coordinates, or its square: then Ward's linkage has a meaning."""
+        """Whether it is the Euclidean distance between coordinates or its square, so that Ward's linkage is defined."""
         return self.row == "euclidean" or self.name == "sqeuclidean"
 
     @property
     def is_squared(self) -> bool:
-        """Whether it is a multiple of the squared Euclidean distance: then means and variances give averages."""
+        """Whether it is a multiple of the squared Euclidean distance, so that means and variances give averages."""
         return self.row == "sqeuclidean"
 
 
 def named_metric(name: str, metric_params: Mapping[str, Any] | None) -> Metric:
-    """The metric of a name with its parameters, which are checked."""
+    """The metric with this name and these parameters, which are checked."""
     if metric_params is not None and not isinstance(metric_params, Mapping):
         raise ParameterError(f"metric_params must be None or a dict; it is {metric_params!r}")
     params = dict(metric_params or {})
@@ -100,7 +100,7 @@ def named_metric(name: str, metric_params: Mapping[str, Any] | None) -> Metric:
 def _plain(
     name: str, triangle: str | None = "itself", coordinates: Callable[[NDArray[Any]], NDArray[Any]] = _as_they_are
 ) -> Callable[[dict[str, Any]], Metric]:
-    """A metric without parameters that has a row function of its own."""
+    """A metric without parameters, with its own row function."""
     return lambda _: Metric(name, name, triangle=triangle, coordinates=coordinates)
 
 
@@ -234,7 +234,7 @@ def _times_root_of(matrix: NDArray[np.float64]) -> Callable[[NDArray[Any]], NDAr
                 f"metric_params['VI'] must be {n_columns} × {n_columns}, as the points have {n_columns} columns; "
                 f"it is {size} × {size}"
             )
-        # Not a matrix product: its last bits depend on how many points come together.
+        # Not a matrix product: its last bits depend on the number of points in a batch.
         return _within_range(np.einsum("ij,jk->ik", points.astype(np.float64), root), points.dtype, "VI")
 
     return whitened
@@ -257,13 +257,13 @@ def _directions(points: NDArray[Any], metric: str = "cosine") -> NDArray[Any]:
         raise ZeroVectorError(
             f"metric={metric!r}: a row of {what} has no direction; remove {rows} or use metric='sqeuclidean'"
         )
-    wide /= largest[:, None]  # so that the squares neither overflow nor vanish
+    wide /= largest[:, None]  # so that the squares neither overflow nor underflow
     wide /= np.sqrt(np.einsum("ij,ij->i", wide, wide))[:, None]
     return wide.astype(points.dtype)
 
 
 def _centred_directions(points: NDArray[Any]) -> NDArray[Any]:
-    """Points less the mean of their values, scaled to length 1."""
+    """Points minus the mean of their values, scaled to length 1."""
     wide = points.astype(np.float64)
     largest = np.abs(wide).max(axis=1, initial=0.0)
     wide /= np.where(largest > 0, largest, 1.0)[:, None]
@@ -296,7 +296,7 @@ def _refuse_negative(points: NDArray[Any], metric: str) -> None:
 
 
 def _truths(points: NDArray[Any]) -> NDArray[Any]:
-    """1 where a value is not zero, as SciPy takes numbers for truth values."""
+    """1 where a value is not zero, as SciPy interprets numbers as booleans."""
     return (points != 0).astype(points.dtype)
 
 
@@ -308,7 +308,7 @@ PARAMETERS = {
     "jensenshannon": ("base",),
 }
 
-#: How a metric comes from its parameters, by SciPy's name.
+#: How to make a metric from its parameters, by SciPy's name.
 METRICS: dict[str, Callable[[dict[str, Any]], Metric]] = {
     "euclidean": _plain("euclidean"),
     "sqeuclidean": _sqeuclidean,
@@ -332,7 +332,7 @@ METRICS: dict[str, Callable[[dict[str, Any]], Metric]] = {
 }
 
 
-#: Other names that SciPy and scikit-learn have for them.
+#: Aliases in SciPy and scikit-learn.
 ALIASES = {
     **dict.fromkeys(("l2", "euclid", "eu", "e"), "euclidean"),
     **dict.fromkeys(("sqeuclid", "sqe"), "sqeuclidean"),
@@ -350,7 +350,7 @@ ALIASES = {
 
 
 def checked_name(metric: Any) -> str:
-    """The name of a metric, where it has one."""
+    """The name of a metric, if it has one."""
     name = ALIASES.get(metric, metric) if isinstance(metric, str) else None
     if name not in METRICS:
         raise LinkageError(f"metric must be {either([*METRICS, 'precomputed'])}, or a callable; it is {metric!r}")

@@ -1,6 +1,6 @@
-"""What users pass as points, made into what a tree takes in: vectors, objects or dissimilarities.
+"""Points as passed by users, converted to the input of a tree: vectors, objects or dissimilarities.
 
-Nothing here changes a hierarchy, so all of it may refuse, and a user's function may fail.
+Nothing here changes a hierarchy, so any of it may raise, including a user's function.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from evertree.input.metrics import LARGEST
 from evertree.tree import Incoming, LiveTree
 from evertree.tree.scheme import DISSIMILARITIES, OBJECTS, VECTORS, Scheme
 
-#: Called with the number of pairs done, and of all pairs.
+#: Called with the number of pairs done and the total.
 Progress = Callable[[int, int], object]
 
 #: Seconds between two calls of a progress callback.
 _PROGRESS_EVERY = 0.1
 
-#: Pairs that a compiled function is given at a time.
+#: Pairs passed to a compiled function at a time.
 _PAIRS_AT_ONCE = 1 << 20
 
 
 def receive(scheme: Scheme, X: Any, live: LiveTree | None = None, n_live: int = 0) -> Incoming:
-    """New points for a tree that uses `scheme` and has `n_live` points; for a new one by default.
+    """New points for a tree that uses `scheme` and has `n_live` points; by default for a new tree.
 
     Objects are not compared yet: see `compare`.
     """
@@ -50,7 +50,7 @@ def receive(scheme: Scheme, X: Any, live: LiveTree | None = None, n_live: int = 
 
 
 def compare(scheme: Scheme, new: Incoming, old: Any, progress: Progress | None = None) -> Incoming:
-    """Objects with their dissimilarities to old ones and among each other; other points as they are."""
+    """Objects with their dissimilarities to old ones and among each other; other points unchanged."""
     if scheme.holds != OBJECTS:
         return new
     n_new, n_old = len(new.points), len(old)
@@ -59,9 +59,9 @@ def compare(scheme: Scheme, new: Incoming, old: Any, progress: Progress | None =
 
 
 def receive_alone(scheme: Scheme, X: Any, live: LiveTree, leaves: NDArray[np.int32]) -> Incoming:
-    """New points that are compared with those at `leaves`, and not with each other.
+    """New points, compared with those at `leaves` but not with each other.
 
-    Stored dissimilarities among them are zero, and mean nothing.
+    Stored dissimilarities among them are zero and have no meaning.
     """
     if scheme.holds == VECTORS:
         return receive(scheme, X, live)
@@ -109,7 +109,7 @@ def receive_changed(
 
 
 def receive_again(live: LiveTree, leaves: NDArray[np.int32]) -> Incoming:
-    """The points of a tree at `leaves` with the dissimilarities that it has stored."""
+    """The points of a tree at `leaves`, with their stored dissimilarities."""
     from scipy.spatial.distance import squareform
 
     condensed = live.dissimilarities(leaves)
@@ -120,7 +120,7 @@ def receive_again(live: LiveTree, leaves: NDArray[np.int32]) -> Incoming:
 
 
 def without_first(incoming: Incoming, count: int, n_live: int) -> Incoming:
-    """Incoming points but for the first `count` of them; stored dissimilarities are to `n_live` others and theirs."""
+    """Incoming points without the first `count`; stored dissimilarities are to `n_live` others and among them."""
     if count == 0:
         return incoming
     points, coordinates, matrix = incoming.points, incoming.coordinates, incoming.dissimilarities
@@ -140,7 +140,7 @@ def _as_objects(scheme: Scheme, X: Any, live: LiveTree | None) -> Any:
     is_table = is_compiled(scheme.metric) and _is_table(X)
     if holds_vectors or is_table or (is_numeric and live is None):
         points = as_points(X, live.n_columns if live is not None and holds_vectors else None, None)
-        # As they were given, bit for bit: a function may count on integers.
+        # Exactly as given: a function may rely on integers.
         return np.ascontiguousarray(array) if is_numeric else points
     if hasattr(X, "columns") or (array is not None and array.ndim > 1):
         raise NotNumericError(
@@ -172,7 +172,7 @@ def is_compiled(metric: object) -> bool:
 
 
 def evaluated(metric: Any, new: Any, old: Any, progress: Progress | None) -> NDArray[np.float64]:
-    """The dissimilarities between new points and old ones, and then among the new: each pair is evaluated once."""
+    """The dissimilarities of new points to old ones, then among the new ones; each pair is evaluated once."""
     matrix = np.zeros((len(new), len(old) + len(new)))
     if is_compiled(metric) and isinstance(new, np.ndarray):
         _evaluate_compiled(metric, new, old, matrix, progress)
@@ -197,7 +197,7 @@ def _check_values(metric: Any, matrix: NDArray[np.float64], n_old: int) -> None:
 
 
 def _evaluate_each(metric: Any, new: Any, old: Any, matrix: NDArray[np.float64], progress: Progress | None) -> None:
-    """Call a Python function, the older point first."""
+    """Call a Python function for each pair, with the older point first."""
     n_old, total = len(old), len(new) * len(old) + len(new) * (len(new) - 1) // 2
     done, last = 0, time.perf_counter()
     for a in range(len(new)):
@@ -219,12 +219,12 @@ def _evaluate_each(metric: Any, new: Any, old: Any, matrix: NDArray[np.float64],
 
 
 def _evaluate_compiled(metric: Any, new: Any, old: Any, matrix: NDArray[np.float64], progress: Progress | None) -> None:
-    """Let a compiled function run over many pairs at a time."""
+    """Run a compiled function over many pairs at a time."""
     n_old, n_all = len(old), len(old) + len(new)
     x = np.ascontiguousarray(np.concatenate([np.asarray(old, np.float64).reshape(n_old, new.shape[1]), new]))
     try:
         compiled = kernels.pairwise.dissimilarities.compiled_row(metric, x.dtype)
-    except Exception as error:  # Numba has many kinds
+    except Exception as error:  # Numba raises many kinds
         raise ParameterError(
             f"metric must be a compiled function of two arrays of float64 that gives a number: {error}"
         ) from error

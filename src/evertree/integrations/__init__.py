@@ -1,4 +1,4 @@
-"""Interfaces of other libraries: scikit-learn and river."""
+"""Estimators with the interfaces of scikit-learn and river."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`RiverClustering` and `RiverAnomalies`: a live tree of the newest points of a stream, with the interface of river."""
+"""`RiverClustering` and `RiverAnomalies`: a live tree of the newest points of a stream, with river's interface."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class _StreamTree(base.Estimator):  # type: ignore[misc]
         Raises
         ------
         NotNumericError, NotFiniteError
-            A feature is not a number, or missing: river has transformers for this. The model has not changed then.
+            A feature is not a number, or missing: river has transformers for this. The model is then unchanged.
 
         Examples
         --------
@@ -100,14 +100,14 @@ class _StreamTree(base.Estimator):  # type: ignore[misc]
             self._n_since_refresh = 0
 
     def score_one(self, x: dict[Hashable, Any]) -> float:
-        """The anomaly score of a point: how far apart it would be in the tree. The tree does not change.
+        """The anomaly score of a point: how isolated it would be in the tree. The tree does not change.
 
         It is scored by `Hierarchy.score_samples`, with the `measure` of the model.
 
         Parameters
         ----------
         x : dict
-            Features by name. Those that no point has had are ignored.
+            Features by name. Those that no point has had so far are ignored.
 
         Returns
         -------
@@ -126,7 +126,7 @@ class _StreamTree(base.Estimator):  # type: ignore[misc]
         return float(self.hierarchy.score_samples(points, self.measure)[0]) if len(self.hierarchy) else 0.0
 
     def _known_point(self, x: dict[Hashable, Any]) -> Any:
-        """A point with those of its features that the tree has."""
+        """A point with only the features that the tree has."""
         return self._point(self._features(x), self._column_of, self._n_columns)
 
     def _refresh(self) -> None:
@@ -152,9 +152,9 @@ class _StreamTree(base.Estimator):  # type: ignore[misc]
         return row
 
     def _columns_for(self, features: dict[Hashable, Any]) -> tuple[dict[Hashable, int], int]:
-        """The columns of all features, these included, and how many columns the hierarchy must have.
+        """The columns of all features, including these, and how many columns the hierarchy must have.
 
-        The number doubles if the metric ignores spare columns, so that features that appear one by one cost little.
+        The number doubles if the metric ignores spare columns, so that features appearing one by one cost little.
         """
         if callable(self.metric):
             return self._column_of, self._n_columns
@@ -168,7 +168,7 @@ class _StreamTree(base.Estimator):  # type: ignore[misc]
         return column_of, max(len(column_of), 2 * self._n_columns if self.metric in _BLIND_TO_ZEROS else 0)
 
     def _widened(self, n_columns: int) -> Hierarchy:
-        """The same tree with more columns, 0 for all points."""
+        """The same tree with more columns, which are 0 for all points."""
         h = self.hierarchy
         X = np.pad(h.points(), ((0, 0), (0, n_columns - self._n_columns)))
         wide = Hierarchy.from_linkage(
@@ -181,7 +181,7 @@ class _StreamTree(base.Estimator):  # type: ignore[misc]
 class RiverClustering(_StreamTree, base.Clusterer):  # type: ignore[misc]
     """Hierarchical clustering of a stream, with river's interface: learn one point, predict the cluster of one.
 
-    A live tree has the newest points. Clusters keep their numbers while the stream goes on, and a new cluster gets a
+    A live tree holds the newest points. Clusters keep their numbers while the stream goes on, and a new cluster gets a
     new number.
 
     Parameters
@@ -194,12 +194,12 @@ class RiverClustering(_StreamTree, base.Clusterer):  # type: ignore[misc]
     linkage, metric, metric_params
         As for `Hierarchy`. A metric that is a function gets two dicts.
     window : int or None
-        How many points to keep, the newest ones; None for all, and then memory grows with the stream.
+        How many of the newest points to keep; None for all, and then memory grows with the stream.
     refresh : float
-        After how many new points, as a fraction of those in the tree, it is refined and cut again; 0 means after
-        each. In between, a new point belongs to the cluster of its nearest relatives in the tree.
+        After how many new points, as a fraction of those in the tree, to refine and cut it again; 0 means after each.
+        In between, a new point belongs to the cluster of its nearest relatives in the tree.
     max_moves : int or None
-        How many moves a refinement may make; None until the tree is stable.
+        The maximum number of moves of a refinement; None to continue until the tree is stable.
     measure : {"jump", "displacement"}
         What `score_one` measures; see `Hierarchy.score_samples`.
 
@@ -207,13 +207,13 @@ class RiverClustering(_StreamTree, base.Clusterer):  # type: ignore[misc]
     ----------
     hierarchy : Hierarchy
         The live tree, for reading: cuts, plots, copies. Keys count the points from the start of the stream. A new
-        feature may replace it by a hierarchy with more columns, so do not keep a reference.
+        feature may replace it with a hierarchy with more columns, so do not keep a reference.
 
     Notes
     -----
     A missing feature counts as 0, as in river's linear models. A new feature adds a column, which is 0 for all earlier
     points; columns are never dropped. Features must be numbers, and distances depend on their units: put
-    ``preprocessing.StandardScaler`` before this model, and ``preprocessing.OneHotEncoder`` if features are words.
+    ``preprocessing.StandardScaler`` before this model, and ``preprocessing.OneHotEncoder`` if features are categorical.
 
     `predict_one` compares a point with all points of the window.
 
@@ -255,7 +255,7 @@ class RiverClustering(_StreamTree, base.Clusterer):  # type: ignore[misc]
         Parameters
         ----------
         x : dict
-            Features by name. Those that no point has had are ignored.
+            Features by name. Those that no point has had so far are ignored.
 
         Returns
         -------
@@ -282,7 +282,7 @@ class RiverClustering(_StreamTree, base.Clusterer):  # type: ignore[misc]
     def centers(self) -> dict[int, dict[Hashable, float]]:
         """The means of the features of each cluster, as of the last cut.
 
-        River's metrics of clusterings need them. There are none if the metric is a function.
+        River's clustering metrics need them. There are none if the metric is a function.
 
         Examples
         --------
@@ -312,7 +312,7 @@ class RiverClustering(_StreamTree, base.Clusterer):  # type: ignore[misc]
 
     def _refresh(self) -> None:
         super()._refresh()
-        if self._partition is not None:  # numbers that were given out must last
+        if self._partition is not None:  # published numbers must persist
             self._cut()
 
     def _cut(self) -> None:
@@ -330,21 +330,21 @@ class RiverClustering(_StreamTree, base.Clusterer):  # type: ignore[misc]
 
 
 class RiverAnomalies(_StreamTree, base.AnomalyDetector):  # type: ignore[misc]
-    """Anomaly detection in a stream, with river's interface: anomalous points would be far apart in the tree.
+    """Anomaly detection in a stream, with river's interface: anomalous points are isolated in the tree.
 
-    A live tree has the newest points. `RiverClustering` scores points, too; river has one kind of model for clusters
-    and another for anomalies, so there are two classes.
+    A live tree holds the newest points. `RiverClustering` scores points too; river has one kind of model for clustering
+    and another for anomaly detection, so there are two classes.
 
     Parameters
     ----------
     linkage, metric, metric_params
         As for `Hierarchy`. A metric that is a function gets two dicts.
     window : int or None
-        How many points to keep, the newest ones; None for all, and then memory grows with the stream.
+        How many of the newest points to keep; None for all, and then memory grows with the stream.
     refresh : float
-        After how many new points, as a share of those in the tree, it is refined; with 0 after each.
+        After how many new points, as a fraction of those in the tree, to refine it; 0 means after each.
     max_moves : int or None
-        How many moves a refinement may make; None until the tree is stable.
+        The maximum number of moves of a refinement; None to continue until the tree is stable.
     measure : {"jump", "displacement"}
         What `score_one` measures; see `Hierarchy.score_samples`.
 

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 
 class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Hierarchical clustering that goes on: fit, add points with `partial_fit`, refine with more time.
+    """Incremental hierarchical clustering: fit, add points with `partial_fit`, refine with more time.
 
     Parameters
     ----------
@@ -34,10 +34,10 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     linkage, metric, metric_params, goal, search_width, n_jobs
         As for `Hierarchy`.
     max_seconds : float or None
-        How long `fit` and `partial_fit` may refine after the points are inserted; None until the goal is reached. The
-        tree is valid at any time, and ``hierarchy_.refine()`` goes on.
+        How long `fit` and `partial_fit` may refine after inserting the points; None to continue until the goal is
+        reached. The tree is valid at any time, and ``hierarchy_.refine()`` continues.
     keep_last : int or None
-        For streams: `partial_fit` keeps only this many points, the newest ones, and ``labels_`` are theirs. `fit`
+        For streams: `partial_fit` keeps only this many of the newest points, and ``labels_`` are theirs. `fit`
         clusters all points that it is given; the next `partial_fit` drops the oldest. None keeps all, unless
         ``hierarchy_`` has a window of its own (see `Hierarchy.keep`).
 
@@ -50,7 +50,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         `keep_last`. After `fit` they are 0, 1, … by first appearance; after `partial_fit` clusters keep their labels,
         and new ones get new labels.
     partition_ : Partition
-        The same, by key; ``partition_.changes(earlier)`` tells what became of each cluster.
+        The same, by key; ``partition_.changes(earlier)`` tells what happened to each cluster.
     n_clusters_ : int
     linkage_matrix_ : ndarray of shape (n - 1, 4)
         SciPy's.
@@ -156,7 +156,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         h = self._new_hierarchy() if is_first else self.hierarchy_
         if is_first:
-            self._move_window(h)  # first, so that a large batch takes no more memory than the window
+            self._move_window(h)  # first, so that a large batch needs no more memory than the window
         h.insert(X, sample_weight=sample_weight)
         self._move_window(h)
         return self._finish(h, None if is_first else self.partition_)
@@ -180,7 +180,8 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         With ``metric="precomputed"``, X has the shape (k, n): the dissimilarities to the n live points.
 
-        ``hierarchy_.locate(X)`` tells more: where each would go, at which height, and whether it is far from all.
+        ``hierarchy_.locate(X)`` tells more: where each would be inserted, at which height, and whether it is far from
+        all.
 
         Examples
         --------
@@ -279,7 +280,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
     def _check_parameters(self) -> None:
-        """Check parameters that are otherwise used only after points were inserted."""
+        """Check parameters that are otherwise used only after inserting points."""
         check_cut(self.n_clusters, self.distance_threshold)
         as_seconds(self.max_seconds)
         if self.keep_last is not None:
@@ -305,7 +306,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: Any, reset: bool) -> Any:
         """`X` after scikit-learn's checks.
 
-        Objects that a function compares are not checked. Dissimilarities have a column for each live point, so their
+        Objects compared by a function are not checked. Dissimilarities have a column for each live point, so their
         number of columns may change.
         """
         if callable(self.metric):

@@ -1,6 +1,6 @@
-"""Trees for files and for other programs: archives, Newick, nested JSON, networkx, pandas and HTML.
+"""Trees in files and other formats: archives, Newick, nested JSON, networkx, pandas and HTML.
 
-What is exported here works on a linkage matrix and its keys, without a hierarchy.
+The functions exported here work on a linkage matrix and its keys, without a hierarchy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The file format: a header in JSON and named arrays in a zip archive (NumPy's ``.npz``), with no pickle in it.
+"""The file format: a header in JSON and named arrays in a zip archive (NumPy's ``.npz``), without pickle.
 
-The header has the version of the format, the caller's entries and a SHA-256 of every array; the archive also has a
-SHA-256 of the header. Files of a newer version are refused with the remedy, damaged or edited ones are refused too.
+The header holds the format version, the caller's entries and a SHA-256 of every array; the archive also holds a SHA-256
+of the header. Files of a newer version are refused with a remedy; damaged or edited ones are refused too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from evertree.errors import CorruptFileError, EvertreeError, FileFormatError, Ne
 from evertree.io.atomic_write import atomic_write
 from evertree.io.json_values import to_json
 
-#: Written into every file. It grows when older versions could not read the file.
+#: Written into every file. It increases when older versions could not read the file.
 FORMAT_VERSION = 4
 
 _FORMAT = "evertree hierarchy"
@@ -29,7 +29,7 @@ _FORMAT = "evertree hierarchy"
 #: How an SQLite file begins.
 _SQLITE = b"SQLite format 3"
 
-#: The errors that damaged or forged content leads to.
+#: The errors caused by damaged or forged content.
 SIGNS_OF_DAMAGE = (
     EvertreeError,
     ArithmeticError,
@@ -78,7 +78,7 @@ def verify_checksums(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]],
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header and the arrays of a file, checked. They take no more memory than the file takes on disk."""
+    """The header and the arrays of a file, checked. They take no more memory than the file on disk."""
     if not os.path.isfile(path) and os.path.exists(path) and not os.path.isdir(path):
         raise FileFormatError(f"{path} must be a file; it is a pipe or a device: write its content to a file first")
     with open(path, "rb") as file:
@@ -137,5 +137,5 @@ def _digest_of_text(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def _digest(array: NDArray[Any]) -> str:
     digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
-    digest.update(np.ascontiguousarray(array).data)  # without a copy of a contiguous one
+    digest.update(np.ascontiguousarray(array).data)  # no copy if it is contiguous
     return digest.hexdigest()

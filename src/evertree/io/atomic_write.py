@@ -1,4 +1,4 @@
-"""`atomic_write`: a file is replaced as a whole, so that nobody ever sees half of it."""
+"""`atomic_write`: a file is replaced as a whole, so that a partial file is never visible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """The path, if there can be a file."""
+    """The path, if a file can be written there."""
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "There is no such folder to save to", str(target.parent))
@@ -24,9 +24,9 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A temporary file, open for writing, which replaces `path` when the block ends without an error.
+    """A temporary file, open for writing, that replaces `path` when the block ends without an error.
 
-    The mode of an old file is kept, and a link stays a link. A pipe or a device is written to directly.
+    The mode of an existing file is kept, and a link stays a link. A pipe or a device is written to directly.
     """
     target = check_target(path)
     if target.exists() and not target.is_file():
@@ -34,7 +34,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
         return
     target = target.resolve()
-    temporary = target.with_name(f".evertree-{uuid.uuid4().hex}")  # short, as names have a limit
+    temporary = target.with_name(f".evertree-{uuid.uuid4().hex}")  # short, because names have a maximum length
     try:
         with temporary.open("xb") as file:
             if target.exists():

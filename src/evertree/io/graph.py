@@ -1,4 +1,4 @@
-"""A tree as a graph of networkx."""
+"""A tree as a networkx graph."""
 
 from __future__ import annotations
 

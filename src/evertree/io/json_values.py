@@ -34,7 +34,7 @@ def decode_all(items: Sequence[Any]) -> list[Any]:
 
 
 def numeric_dtype(name: Any) -> np.dtype[Any]:
-    """The numeric dtype of that name. ValueError for any other: a forged text dtype could claim any length."""
+    """The numeric dtype with this name; ValueError for any other: a forged string dtype could claim any length."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is not a numeric dtype")
     try:
@@ -58,7 +58,7 @@ def _decode_array(item: Any) -> Any:
     return np.array(values, numeric_dtype(kind))
 
 
-# How to write and read types that JSON does not have. A value must have exactly that type.
+# How to write and read types that JSON lacks. A value must have exactly that type.
 _CODECS: dict[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
     "tuple": (tuple, encode_all, lambda items: tuple(decode_all(items))),
     "list": (list, encode_all, decode_all),
@@ -77,7 +77,7 @@ _CODECS: dict[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]]
 }
 
 
-#: NumPy scalars that equal their `item()`. Not dates: theirs may be an integer.
+#: NumPy scalars that equal their `item()`. Not dates, whose `item()` may be an integer.
 _NUMPY_SCALARS = (np.bool_, np.integer, np.floating, np.str_, np.bytes_)
 
 

@@ -14,20 +14,20 @@ from evertree.io.nodes import number_nodes
 
 
 def to_nested(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> dict[str, Any]:
-    """The tree as nested dictionaries: what ``json.loads`` makes of the text of `to_nested_json`.
+    """The tree as nested dictionaries: the result of ``json.loads`` on the text of `to_nested_json`.
 
     Parameters
     ----------
     Z : array of shape (n - 1, 4)
         SciPy's linkage matrix.
     keys : list of n keys
-        ``keys[i]`` is leaf i. Keys of other types than JSON's become their ``str()``.
+        ``keys[i]`` is leaf i. Keys without a JSON type become their ``str()``.
 
     Returns
     -------
     dict
-        The root. Leaves have ``key``, ``height`` and ``size``, others have ``height``, ``size`` and ``children``. A
-        tree without leaves is a root of size 0 without children.
+        The root. Leaves have ``key``, ``height`` and ``size``; other nodes have ``height``, ``size`` and ``children``.
+        A tree without leaves is a root of size 0 without children.
 
     Examples
     --------
@@ -49,20 +49,20 @@ def to_nested(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> dict[str, Any
 def to_nested_json(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> str:
     """The tree as nested JSON text, of any depth.
 
-    Python's own ``json`` reads only some hundred levels of nesting back.
+    Python's own ``json`` can read back only some hundred levels of nesting.
 
     Parameters
     ----------
     Z : array of shape (n - 1, 4)
         SciPy's linkage matrix.
     keys : list of n keys
-        ``keys[i]`` is leaf i. Keys of other types than JSON's are written as their ``str()``.
+        ``keys[i]`` is leaf i. Keys without a JSON type are written as their ``str()``.
 
     Returns
     -------
     str
-        An object with ``key``, ``height`` and ``size`` for each leaf, with ``height``, ``size`` and ``children`` for
-        each other node. A tree without leaves is a root of size 0 without children.
+        An object for each node: with ``key``, ``height`` and ``size`` for a leaf, and with ``height``, ``size`` and
+        ``children`` for any other node. A tree without leaves is a root of size 0 without children.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def to_nested_json(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> str:
     >>> to_nested_json(np.array([[0.0, 1.0, 2.5, 2.0]]), ["a", 7])
     '{"height": 2.5, "size": 2, "children": [{"key": "a", "height": 0.0, "size": 1}, {"key": 7, ...}]}'
     """
-    # Not json.dumps of the whole, which recurses.
+    # Not json.dumps of the whole tree, because it recurses.
     pieces: list[str] = []
     waiting: list[dict[str, Any] | str] = [to_nested(Z, keys)]
     while waiting:

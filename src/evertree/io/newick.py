@@ -17,7 +17,7 @@ from evertree.errors import DataError, InvalidKeyError, listed
 from evertree.io.nodes import number_nodes
 from evertree.kernels.columns import NULL
 
-# Quotes never hurt, and readers differ in what they accept without: some read an underscore as a blank.
+# Quotes never hurt, and readers differ in what they accept without them: some read an underscore as a blank.
 _BARE = re.compile(r"[^\W_](?:[^\W_]|[-+.|])*")
 
 # Possessive, so that a quote that is never closed does not match up to a doubled quote in the middle.
@@ -31,22 +31,22 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 def write_newick(Z: NDArray[np.float64], keys: Sequence[Hashable], branch_lengths: bool = True) -> str:
     """The tree as Newick text.
 
-    The length of a branch is the difference of the heights of its two nodes. Leaves have height 0, so each leaf is as
-    far from the root as the root is high.
+    The length of a branch is the difference of the heights of its two nodes. Leaves have height 0, so the distance from
+    each leaf to the root is the height of the root.
 
     Parameters
     ----------
     Z : array of shape (n - 1, 4)
         SciPy's linkage matrix.
     keys : list of n keys
-        ``keys[i]`` is leaf i. Labels are ``str(key)``, in quotes where the text needs them.
+        ``keys[i]`` is leaf i. Labels are ``str(key)``, quoted where needed.
     branch_lengths : bool, default True
-        Whether to write the lengths of branches, with all digits.
+        Whether to write branch lengths, with all digits.
 
     Returns
     -------
     str
-        One line, without an end of line. It is ``;`` for a tree without leaves.
+        One line, without a newline. It is ``;`` for a tree without leaves.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def write_newick(Z: NDArray[np.float64], keys: Sequence[Hashable], branch_length
 
 
 def _labels(keys: Sequence[Hashable]) -> list[str]:
-    """The texts of the keys, in quotes where needed."""
+    """The keys as text, quoted where needed."""
     texts = [str(key) for key in keys]
     if len(set(texts)) < len(texts):
         shared = next(text for text, count in Counter(texts).items() if count > 1)
@@ -109,8 +109,8 @@ class ParsedTree:
     labels : list of n str
         The labels of the leaves in the order of the text.
     Z : array of shape (n - 1, 4)
-        SciPy's linkage matrix, in which leaf i is ``labels[i]``; heights never fall from row to row, and the left child
-        of a merge is the first in the text.
+        SciPy's linkage matrix, in which leaf i is ``labels[i]``; heights never decrease from row to row, and the left
+        child of a merge is the first in the text.
 
     Examples
     --------
@@ -140,8 +140,8 @@ def read_newick(text: str, resolve: bool = False) -> ParsedTree:
     text : str
         The tree, with the semicolon at its end.
     resolve : bool, default False
-        What to do with a node of three or more children: refuse it, or merge them one after the other in the order of
-        the text, all at the height of the node.
+        Whether to merge three or more children of a node one after the other, in the order of the text, all at the
+        height of the node. By default such a node is refused.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def read_newick(text: str, resolve: bool = False) -> ParsedTree:
 
 @dataclass
 class _Outline:
-    """The parsed text as columns over its nodes, which are numbered in the order of their first characters."""
+    """The parsed text as columns, one entry per node, numbered in the order of their first characters."""
 
     position: list[int] = field(default_factory=list)
     parent: list[int] = field(default_factory=list)

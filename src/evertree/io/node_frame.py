@@ -1,4 +1,4 @@
-"""A tree as a data frame of pandas."""
+"""A tree as a pandas data frame."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def to_node_frame(Z: NDArray[np.float64], keys: Sequence[Hashable]) -> Any:
     """
     pandas = require("pandas", "to_frame", "pandas")
     nodes = number_nodes(Z, keys)
-    # One by one: NumPy would make rows of keys that are tuples.
+    # One by one: NumPy would turn keys that are tuples into rows.
     key = np.full(nodes.height.size, None, object)
     for i, name in enumerate(keys):
         key[i] = name

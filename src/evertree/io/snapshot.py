@@ -1,4 +1,4 @@
-"""What of a hierarchy goes into a file, and back: `evertree.io.archive` knows how a file is written."""
+"""The contents of a hierarchy's file, written and read back; `evertree.io.archive` defines the file format."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def restored(
     path: str | os.PathLike[str],
     metric: Callable[..., Any] | None = None,
 ) -> State:
-    """What `contents` was given, checked to be a tree. The path is for error texts."""
+    """The state from which `contents` was made, checked to be a tree. The path is for error messages."""
     if metric is not None and (not callable(metric) or header.get("metric") is not None):
         raise ParameterError(
             f"metric must be a function, and the hierarchy in {path} must have been saved with one; its metric is "
@@ -117,7 +117,7 @@ def restored(
 
 
 def _keys_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> KeyTable:
-    """The keys, by leaf, and the numbers of the next point and key."""
+    """The keys by leaf, and the numbers of the next point and key."""
     is_numbered, leaves = header["keys"] is None, arrays["leaves"]
     names = arrays["numbers"].tolist() if is_numbered else as_keys(decode_all(header["keys"]))
     if leaves.dtype != np.int32 or leaves.shape != (len(names),):
@@ -131,7 +131,7 @@ def _keys_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> KeyTabl
 
 
 def _check_values(live: LiveTree, leaves: NDArray[np.int32]) -> None:
-    """Refuse points and weights that `Hierarchy.insert` would have refused, or that are not those of the tree. O(n m).
+    """Refuse points and weights that `Hierarchy.insert` would refuse, or that do not match the tree. O(n m).
 
     Dissimilarities are checked with the tree.
     """
@@ -163,7 +163,7 @@ def _scheme_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]], metric: 
 
 
 def _aim_of(header: dict[str, Any]) -> Aim:
-    """A file of an older version has no search width."""
+    """The aim; a file of an older version has no search width."""
     width = as_width(header.get("search_width", 4))
     if width is not None and width > MOST_POINTS:
         raise CorruptFileError(f"the search width {width} is wider than any tree")
@@ -171,7 +171,7 @@ def _aim_of(header: dict[str, Any]) -> Aim:
 
 
 def _missing(name: str) -> Callable[..., Any]:
-    """Stands for a function that is not in the file: the tree can be read, but not take in points."""
+    """A placeholder for a function that is not in the file: the tree can be read, but no points inserted."""
 
     def missing(*_: Any) -> float:
         raise ParameterError(
@@ -211,7 +211,7 @@ def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str,
 
 
 def _forget_unused(columns: dict[str, NDArray[Any]]) -> None:
-    """Make rows that no node has had yet as they are in a new tree, whatever a file says of them."""
+    """Reset rows that no node has used yet to those of a new tree, whatever is in the file."""
     for kind, top in enumerate(("leaf_top", "inner_top")):
         first = 2 * max(int(columns["state"][top][0]), 0) + kind
         for name, column in columns.items():
@@ -220,7 +220,7 @@ def _forget_unused(columns: dict[str, NDArray[Any]]) -> None:
 
 
 def _work_of(arrays: dict[str, NDArray[Any]], size: int) -> Worklist:
-    """The worklist; an older version had a shorter state, and did not say which nodes are due for a search."""
+    """The worklist; older versions wrote a shorter state, without the nodes that are due for a search."""
     pending, old = arrays["work.pending"], arrays["work.state"]
     stack, state = np.empty(size, np.int32), np.zeros(1, WORK_STATE)
     stack[: pending.size] = pending
@@ -229,7 +229,7 @@ def _work_of(arrays: dict[str, NDArray[Any]], size: int) -> Worklist:
 
 
 def _search_of(arrays: dict[str, NDArray[Any]]) -> Search:
-    """The lists of neighbours; an older version had none."""
+    """The lists of neighbours; older versions had none."""
     search = new_search(0, 1, np.dtype(np.float64))
     if "search.near" not in arrays:
         return search

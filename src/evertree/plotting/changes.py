@@ -15,11 +15,11 @@ from evertree.plotting.dendrogram import LINK_COLOR, PALETTE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: The colours of the events: above the line those that add clusters, below it those that remove some.
+#: The colours of the events: those above the line add clusters, those below it remove some.
 _ABOVE = {"born": PALETTE[2], "split": PALETTE[3]}
 _BELOW = {"died": PALETTE[1], "merged": PALETTE[0]}
 
-#: How much higher the axes are if they have names of known events.
+#: How much taller the axes are if they show the names of known events.
 _ROOM_FOR_NAMES = 0.25
 
 
@@ -30,17 +30,17 @@ def plot_changes(
     known: Mapping[str, Any] | Iterable[Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how many clusters were born, split, died and merged, step by step.
+    """Plot how many clusters were born, split, died and merged in each step.
 
-    Each step is a bar from the time of the step before to its own. Births and splits, which add clusters, are above the
-    line; deaths and mergers are below it.
+    Each step is a bar from the time of the previous step to its own. Births and splits, which add clusters, are above
+    the line; deaths and mergers are below it.
 
     Parameters
     ----------
     times : array-like of k numbers or dates
         When each partition was made, in order.
     changes : sequence of k tables
-        The result of `Partition.changes` for it and the partition before.
+        The result of `Partition.changes` for each partition and the previous one.
     known : mapping of str to times, or collection of times, optional
         Known events, drawn as vertical lines with their names.
     ax : matplotlib.axes.Axes, optional

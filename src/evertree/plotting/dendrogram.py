@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ORIENTATIONS = ("top", "left")
 
 #: Colours of clusters 0, 1, …, repeated: Paul Tol's "muted" scheme, which colour-blind people can tell apart, with dark
-#: and light ones in turn.
+#: and light colours alternating.
 PALETTE = ("#332288", "#CC6677", "#117733", "#88CCEE", "#882255", "#DDCC77", "#AA4499", "#44AA99", "#999933")
 
 #: Colours of links above the clusters, and of links among noise.
@@ -31,14 +31,14 @@ NOISE_COLOR = "#CCCCCC"
 #: The longest label made from a key.
 _MAX_CHARACTERS = 20
 
-#: The opacity of the triangles of collapsed clusters, and how much of their place they fill.
+#: The opacity of the triangles of collapsed clusters, and how much of their width they fill.
 _TRIANGLE_ALPHA = 0.3
 _TRIANGLE_SHARE = 0.7
 
 #: Heights up to this are drawn as 0: Matplotlib cannot set limits so close together.
 _LOWEST_RANGE = 1e-280
 
-#: Sizes of figures in inches, and of letters in points. Labels that would be smaller than level letters are upright.
+#: Figure sizes in inches and font sizes in points. Labels too small for horizontal letters are vertical.
 _INCHES_PER_LABEL = 0.17
 _MAX_INCHES = 14.0
 _SMALLEST_LETTERS = 4.0
@@ -71,9 +71,9 @@ def plot_dendrogram(
     keys : sequence of n keys
         Leaf i is ``keys[i]``.
     labels : array-like of n int, optional
-        The cluster of each leaf, -1 for noise. A link has the colour of the cluster that has all points below it; the
-        colours repeat after nine clusters. Links above the clusters are grey, those among noise light grey. A cluster
-        of one point has no links, so no colour.
+        The cluster of each leaf, -1 for noise. A link has the colour of the cluster that contains all points below it;
+        the colours repeat after nine clusters. Links above the clusters are grey, those among noise light grey. A
+        cluster of one point has no links, so no colour.
     n_shown : int or None, default 50
         How many clusters or leaves to show at the bottom: those that the last ``n_shown - 1`` merges join. None shows
         every leaf.
@@ -84,7 +84,7 @@ def plot_dendrogram(
         Of two branches, the one whose leaves have the higher mean rank is on the right. By default the higher branch
         is, as in SciPy.
     leaf_labels : mapping or callable, optional
-        From a key to its text, shown in full; keys that a mapping lacks are shown themselves. By default
+        Maps a key to its label, shown in full; keys that are not in a mapping are shown themselves. By default
         ``str(key)``, up to 20 characters.
     max_leaf_labels : int, default 60
         If there are more at the bottom, none is labelled.
@@ -92,7 +92,7 @@ def plot_dendrogram(
         Where to draw. By default a new figure is made with ``matplotlib.pyplot.subplots``, so that a notebook shows it
         and ``matplotlib.pyplot.close`` frees it.
     color : color, optional
-        Instead of grey, for links without the colour of a cluster: without `labels`, for all.
+        The colour, instead of grey, of links without a cluster colour: without `labels`, of all links.
     title : str, optional
         The title of the axes.
     ylabel : str or None, default "height"
@@ -107,7 +107,7 @@ def plot_dendrogram(
     MissingExtraError
         Matplotlib is not installed.
     ParameterError, DimensionError, InvalidKeyError
-        An option has no meaning, or there is not one key or label for each leaf.
+        An option is invalid, or there is not one key or label for each leaf.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def plot_dendrogram(
     matrix = as_linkage_matrix(Z)
     as_choice("orientation", orientation, ORIENTATIONS)
     as_whole_number("max_leaf_labels", max_leaf_labels)
-    # Matrices of no leaf and of one leaf are the same.
+    # The linkage matrices of no leaf and of one leaf are the same.
     if len(matrix) + 1 != len(keys) and (len(matrix) or len(keys)):
         raise InvalidKeyError(f"keys must have {len(matrix) + 1} keys, one for each leaf of Z; it has {len(keys)}")
     clusters = None if labels is None else as_labels(labels, len(keys))
@@ -160,7 +160,7 @@ def as_labels(labels: Any, n: int) -> NDArray[np.intp]:
 
 
 def _texts(leaf_labels: Any) -> Callable[[Any], str]:
-    """The function from a key to its text, in one line because labels stand side by side."""
+    """The function from a key to its label, on one line because labels are side by side."""
     if leaf_labels is None:
         return shortened
     if isinstance(leaf_labels, Mapping):
@@ -186,14 +186,14 @@ def _figsize(n_labels: int, orientation: str) -> tuple[float, float]:
 
 
 def _node_colors(Z: NDArray[np.float64], clusters: NDArray[np.intp] | None, above: Any) -> NDArray[np.float64]:
-    """The colour of each node: that of the cluster with all its leaves, `above` if there is none."""
+    """The colour of each node: that of the cluster with all its leaves, or `above` if there is none."""
     to_rgba_array = matplotlib("colors").to_rgba_array
     n = len(Z) + 1
     if clusters is None or clusters.size == 0:
         return np.broadcast_to(to_rgba_array([above]), (2 * n - 1, 4))
     names, ranks = np.unique(clusters, return_inverse=True)
     cycle = [NOISE_COLOR if name == NOISE else PALETTE[name % len(PALETTE)] for name in names.tolist()]
-    return to_rgba_array([*cycle, above])[common_cluster(Z, ranks)]  # NULL, which is -1, takes the last colour
+    return to_rgba_array([*cycle, above])[common_cluster(Z, ranks)]  # NULL is -1, so it gets the last colour
 
 
 def common_cluster(Z: NDArray[np.float64], clusters: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -252,12 +252,12 @@ def _arrange(ax: Axes, layout: Layout, n_bottom: int, orientation: str) -> None:
 
 
 def _label_bottom(ax: Axes, places: NDArray[np.float64], texts: list[str], orientation: str) -> None:
-    """Write the labels, small enough not to overlap, and upright if they are too wide."""
+    """Write the labels, small enough not to overlap, and vertical if they are too wide."""
     axis, side = (ax.xaxis, 2) if orientation == "top" else (ax.yaxis, 3)
     # Dollar signs in keys are not mathematics.
     axis.set_ticks(places, labels=texts, parse_math=False)
     room = ax.get_position().bounds[side] * ax.figure.bbox.bounds[side] * 72 / ax.figure.dpi / len(texts)
-    # A letter is about 0.6 times as wide as high.
+    # The width of a letter is about 0.6 times its height.
     level_size = room / (0.6 * (max(map(len, texts)) + 0.5))
     is_level = orientation == "top" and level_size >= _SMALLEST_LEVEL_LETTERS
     size = level_size if is_level else max(0.85 * room, _SMALLEST_LETTERS)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evertree.errors import DataError, DimensionError, NotFiniteError, NotNumericError
 from evertree.input.arrays import as_count
 
-#: The distance of neighbours at the bottom, as in SciPy: they are at 5, 15, 25, ….
+#: The distance between neighbours at the bottom, as in SciPy: they are at 5, 15, 25, ….
 SPACING = 10.0
 
 
@@ -52,21 +52,21 @@ class Layout:
 
 
 def lay_out(Z: Any, n_shown: int | None = None, leaf_rank: Any = None) -> Layout:
-    """Compute the positions of a dendrogram's nodes, of all of it or of its top.
+    """Compute the positions of the nodes of a dendrogram or of its top.
 
     Of two children, the one with the larger number is on the right: it was merged later, so it is higher. Leaves are to
-    the left of clusters. This is the order of SciPy's dendrograms. `leaf_rank` gives another.
+    the left of clusters. This is the order of SciPy's dendrograms. `leaf_rank` gives another order.
 
     Parameters
     ----------
     Z : array-like of shape (n - 1, 4)
-        A linkage matrix, finite and monotone. One without rows is the tree of a single leaf.
+        A linkage matrix, finite and monotone. A matrix without rows is the tree of a single leaf.
     n_shown : int, optional
         Show the last ``n_shown - 1`` merges, with `n_shown` clusters at the bottom, or all leaves if there are fewer.
         By default everything is shown.
     leaf_rank : array-like of n numbers, optional
-        Of two children, the one whose leaves have the higher mean rank is on the right. Trees of the same leaves that
-        are drawn with the same ranks are easy to compare.
+        Of two children, the one whose leaves have the higher mean rank is on the right. Trees of the same leaves, drawn
+        with the same ranks, are easy to compare.
 
     Returns
     -------
