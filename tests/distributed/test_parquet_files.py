@@ -215,7 +215,7 @@ def test_damage_that_shows_when_a_part_is_read_again(saved):
     scheme = Scheme("ward", "euclidean")
     loaded = files.read_part(str(saved), 0, ["another", "another"], scheme, (3, "float64"))
     with pytest.raises(CorruptFileError, match="does not have its checksum"):
-        files.part_of(loaded)
+        files.checked_part(loaded)
 
 
 @pytest.mark.slow

@@ -318,7 +318,7 @@ class Follower:
         first = next(iter(partitions))
         if measure is None or not len(h):
             return np.empty(0, np.intp), []
-        positions = h.positions([key for key in self._sync.unscored if key in h])
+        positions = h.positions([key for key in dict.fromkeys(self._sync.unscored) if key in h])
         positions = np.unique(np.concatenate([positions, changes[first].new]))
         if not positions.size:
             return positions, []
