@@ -50,16 +50,18 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Live keys whose points are removed."""
+    """Live keys whose points are removed, and their leaves in the tree as it is."""
 
     keys: list[Hashable]
+    leaves: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Live keys, with new values and weights for their points."""
+    """Live keys and their leaves in the tree as it is, with new values and weights for their points."""
 
     keys: list[Hashable]
+    leaves: NDArray[np.int32]
     points: Incoming
     weights: NDArray[np.float64]
 
@@ -101,7 +103,7 @@ def apply(state: State, edit: Edit, held: Uninterrupted | None = None) -> Any:
         case Insert():
             return _insert(state, edit, held or Uninterrupted())
         case Remove():
-            _take_out(state, edit.keys, state.keys.leaves_of(edit.keys))
+            _take_out(state, edit.keys, edit.leaves)
             state.n_edits += 1
             return None
         case Update():
@@ -144,8 +146,7 @@ def check_insert(
 def check_remove(state: State, keys: Any) -> Remove:
     """The edit that removes points, from the argument of `Hierarchy.remove`."""
     gone = as_keys(keys)
-    state.keys.leaves_of(gone)
-    return Remove(gone)
+    return Remove(gone, state.keys.leaves_of(gone))
 
 
 def check_update(
@@ -161,7 +162,7 @@ def check_update(
     state.refuse_edits_since(n_edits)
     if leaves.size:
         live.check_range(points, weights)
-    return Update(changed, points, weights)
+    return Update(changed, leaves, points, weights)
 
 
 def check_keep(state: State, last: int | None, max_age: float | None, time: float | None) -> Keep:
@@ -354,7 +355,7 @@ def _with_room(live: LiveTree, points: Incoming, count: int) -> LiveTree:
 
 
 def _update(state: State, edit: Update) -> None:
-    live, leaves = state.live, state.keys.leaves_of(edit.keys)
+    live, leaves = state.live, edit.leaves
     births = live.tree.birth[leaves]
     order = state.keys.leaves() if live.needs_order else leaves
     live.detach(leaves)

@@ -305,7 +305,10 @@ def test_records_of_any_size(rng, path, monkeypatch):
         reader = et.open(path, read_only=True)
         assert same(reader, expected)
         before = h.state.journal.seq
-        with suppress(KeyboardInterrupt), h.state.journal.recording(Remove(list(range(150, 180)) * 20)):
+        with (
+            suppress(KeyboardInterrupt),
+            h.state.journal.recording(Remove(list(range(150, 180)) * 20, np.empty(0, np.int32))),
+        ):
             assert h.state.journal.seq > before + 1
             raise KeyboardInterrupt
         assert h.state.journal.seq == before

@@ -51,8 +51,7 @@ def unpack(state: State, kind: str, record: bytes) -> Edit:
             return _unpack_insert(state, header, arrays)
         case "remove":
             keys = _keys_of(header)
-            state.keys.leaves_of(keys)
-            return Remove(keys)
+            return Remove(keys, state.keys.leaves_of(keys))
         case "update":
             return _unpack_update(state, header, arrays)
         case "keep":
@@ -153,7 +152,7 @@ def _unpack_update(state: State, header: Mapping[str, Any], arrays: Mapping[str,
         points = receive(live.scheme, given, live)
     if len(points) != leaves.size:
         raise ValueError(f"{leaves.size} keys have {len(points)} points")
-    return Update(keys, points, as_weights(arrays["weights"], leaves.size))
+    return Update(keys, leaves, points, as_weights(arrays["weights"], leaves.size))
 
 
 def _arrays_of(moment: Moment | None) -> dict[str, NDArray[Any]]:
