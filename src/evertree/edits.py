@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from evertree.errors import DimensionError, ParameterError
 from evertree.input.arrays import GOALS, as_choice, as_keys, as_progress, as_seconds, as_weights, as_whole_number
 from evertree.input.frames import is_frame, take_keys
-from evertree.input.keys import KeyTable
 from evertree.input.points import Progress, compare, receive, receive_again, receive_changed, without_first
 from evertree.kernels.columns import NULL
 from evertree.locking import Uninterrupted
@@ -302,38 +301,10 @@ def _insert(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
         undo = state.live.copy(), keys.copy()
     live = _with_room(state.live, points, weights.size)
     keys.reserve(weights.size)
-    others = keys.leaves() if live.needs_order else NO_LEAVES
-    leaves = _hang(state, live, live.add_leaves(points, weights, births, others), undo, held)
-    state.live = live
-    state.n_edits += 1
-    added = keys.add(edit.keys, leaves, n_passing)
-    if window is not None:
-        window.admit(keys.next_birth, edit.moment)
-        _take_out(state, *_outside(state, edit.moment))
-        window.move_to(edit.moment)
-    return added
-
-
-def _hang(
-    state: State,
-    live: LiveTree,
-    leaves: NDArray[np.int32],
-    undo: tuple[LiveTree, KeyTable] | None,
-    held: Uninterrupted,
-) -> NDArray[np.int32]:
-    """Insert new leaves into the tree; return their new numbers. Ctrl-C undoes a batch that can be undone."""
-    start = 0
+    leaves = live.add_leaves(points, weights, births, keys.leaves() if live.needs_order else NO_LEAVES)
     try:
-        while start < leaves.size:
-            if undo is not None and held.should_stop:
-                raise KeyboardInterrupt
-            start += live.insert_some(leaves[start:], lambda: undo is not None and held.should_stop)
-            place = live.reorder()
-            if place is not None:
-                state.keys.relocate(place)
-                leaves = place[leaves]
-        if undo is not None and held.should_stop:
-            raise KeyboardInterrupt
+        _attach(state, live, leaves, lambda: undo is not None and held.should_stop)
+        added = keys.add(edit.keys, leaves, n_passing)
     except BaseException:  # such as a lack of memory: threads take some
         if undo is not None:
             state.live, state.keys = undo
@@ -341,7 +312,26 @@ def _hang(
             live.detach(leaves[live.tree.parent[leaves] > NULL])
             live.release(leaves)
         raise
-    return leaves
+    state.live = live
+    state.n_edits += 1
+    if window is not None:
+        window.admit(keys.next_birth, edit.moment)
+        _take_out(state, *_outside(state, edit.moment))
+        window.move_to(edit.moment)
+    return added
+
+
+def _attach(state: State, live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> None:
+    """Insert new leaves into the tree, and renumber them in place with all others. Stopped, it raises."""
+    start = 0
+    while start < leaves.size and not should_stop():
+        start += live.insert_some(leaves[start:], should_stop)
+        place = live.reorder()
+        if place is not None:
+            state.keys.relocate(place)
+            leaves[:] = place[leaves]
+    if should_stop():
+        raise KeyboardInterrupt
 
 
 def _with_room(live: LiveTree, points: Incoming, count: int) -> LiveTree:

@@ -24,8 +24,7 @@ from evertree.distributed.subtrees import (
 )
 from evertree.errors import InvariantError
 from evertree.kernels.columns import NULL, TO_FIND
-from evertree.tree import Aim, Incoming, invariants
-from evertree.tree.parallel.treelets import LoneTree
+from evertree.tree import Aim, Incoming, MeanLiveTree, invariants
 from evertree.tree.scheme import Scheme
 from evertree.tree.statistics import plain
 
@@ -74,7 +73,7 @@ def build_subtree(
     weights
         None if each weighs 1.
     """
-    live = LoneTree(scheme, aim, points.shape[1], points.dtype)
+    live = MeanLiveTree(scheme, aim, points.shape[1], points.dtype)
     live.reserve(ids.size)
     leaves = _add_leaves(live, points, ids, weights)
     for start in range(0, leaves.size, _AT_ONCE):
@@ -319,7 +318,7 @@ class _PartEdit:
 
 
 def _add_leaves(
-    live: LoneTree, points: NDArray[Any], ids: NDArray[np.int64], weights: NDArray[np.float64] | None
+    live: MeanLiveTree, points: NDArray[Any], ids: NDArray[np.int64], weights: NDArray[np.float64] | None
 ) -> NDArray[np.int32]:
     assert live.scheme.vectors is not None
     incoming = Incoming(points, coordinates=live.scheme.vectors.coordinates(points))

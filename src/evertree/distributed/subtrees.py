@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.kernels.columns import NULL
 from evertree.tree import Aim, Incoming, MeanLiveTree
-from evertree.tree.parallel.treelets import LoneTree
 from evertree.tree.scheme import Scheme
 from evertree.tree.statistics import plain
 
@@ -276,14 +275,14 @@ def from_live_nodes(subtrees: Subtrees, u: NDArray[np.int64]) -> NDArray[np.int6
     return np.where(u % 2 == 0, u >> 1, subtrees.n_leaves + (u >> 1))
 
 
-def to_live(subtrees: Subtrees, scheme: Scheme, aim: Aim, n_more: int = 0) -> LoneTree:
+def to_live(subtrees: Subtrees, scheme: Scheme, aim: Aim, n_more: int = 0) -> MeanLiveTree:
     """A live tree of the subtrees, with room for more points. Leaf i is node 2 i, and union j is node 2 j + 1.
 
     The first subtree is the tree; set the root of its state for another. Nothing is pending or due, and lists of
     neighbours are empty. O(n m).
     """
     k, n_unions = subtrees.n_leaves, len(subtrees.children)
-    live = LoneTree(scheme, aim, subtrees.mean.shape[1], subtrees.mean.dtype)
+    live = MeanLiveTree(scheme, aim, subtrees.mean.shape[1], subtrees.mean.dtype)
     live.reserve(k + n_more)
     tree = live.tree
     incoming = Incoming(subtrees.mean if subtrees.points is None else subtrees.points, subtrees.mean)

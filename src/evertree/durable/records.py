@@ -78,8 +78,14 @@ def array_of(data: Any, kind: str, shape: Any) -> NDArray[Any]:
 
 def as_record(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """A header and arrays as bytes."""
-    text = to_json({**header, "arrays": [(name, a.dtype.str, a.shape) for name, a in arrays.items()]})
-    return b"".join([len(text).to_bytes(_LENGTH, "little"), text, *(array.tobytes() for array in arrays.values())])
+    start = _start_of(header, [(name, a.dtype.str, a.shape) for name, a in arrays.items()])
+    return b"".join([start, *(array.tobytes() for array in arrays.values())])
+
+
+def _start_of(header: Mapping[str, Any], arrays: list[tuple[str, str, tuple[int, ...]]]) -> bytes:
+    """What comes before the arrays of a record, which have these names, dtypes and shapes."""
+    text = to_json({**header, "arrays": arrays})
+    return len(text).to_bytes(_LENGTH, "little") + text
 
 
 def from_record(record: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -123,9 +129,8 @@ def _pack_points(
 @functools.lru_cache
 def _vectors(kind: str, shape: tuple[int, int], has_moment: bool) -> bytes:
     """The start of a record of vectors without chosen keys: the same for every single point."""
-    arrays = _arrays_of(Moment(0.0, False) if has_moment else None)
-    arrays |= {"weights": np.empty(shape[0]), "points": np.empty(shape, kind)}
-    return as_record({"keys": None}, arrays)[: -sum(array.nbytes for array in arrays.values())]
+    arrays: list[tuple[str, str, tuple[int, ...]]] = [("moment", "<f8", (2,))] if has_moment else []
+    return _start_of({"keys": None}, [*arrays, ("weights", "<f8", shape[:1]), ("points", kind, shape)])
 
 
 def _unpack_insert(state: State, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Insert:

@@ -123,25 +123,35 @@ class KeyTable:
         The first `n_passing` are for points that are removed immediately and have no leaves.
         """
         count = n_passing + leaves.size
-        self.next_birth += count
         if keys is None and self._leaf_of is None:
-            first, self.next_number = self.next_number, self.next_number + count
-            self._append(np.arange(first + n_passing, self.next_number), leaves)
-            return list(range(first, self.next_number))
-        if keys is None:
-            numbers = self._free_numbers(count)
-            added: list[Hashable] = list(numbers)
-            self.next_number = numbers.stop
+            first, stop = self.next_number, self.next_number + count
+            added: list[Hashable] = list(range(first, stop))
+            self._append(np.arange(first + n_passing, stop), leaves)
         else:
-            added = list(keys)
             self._use_dict()
-            self.next_number = max(self.next_number, 1 + max(map(whole_part, added), default=-1))
+            if keys is None:
+                numbers = self._free_numbers(count)
+                added, stop = list(numbers), numbers.stop
+            else:
+                added = list(keys)
+                stop = max(self.next_number, 1 + max(map(whole_part, added), default=-1))
+            self._note(added[n_passing:], leaves.tolist())
+        self.next_birth += count
+        self.next_number = stop
+        return added
+
+    def _note(self, keys: list[Hashable], leaves: list[int]) -> None:
+        """Add chosen keys, all or none of them."""
         assert self._leaf_of is not None
         assert self._key_of is not None
-        staying = added[n_passing:]
-        self._leaf_of.update(zip(staying, leaves.tolist(), strict=True))
-        self._key_of.update(zip(leaves.tolist(), staying, strict=True))
-        return added
+        try:
+            self._leaf_of.update(zip(keys, leaves, strict=True))
+            self._key_of.update(zip(leaves, keys, strict=True))
+        except MemoryError:
+            for key, leaf in zip(keys, leaves, strict=True):
+                self._leaf_of.pop(key, None)
+                self._key_of.pop(leaf, None)
+            raise
 
     def discard(self, keys: Sequence[Hashable]) -> None:
         """Forget live keys."""

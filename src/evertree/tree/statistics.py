@@ -140,15 +140,7 @@ class MeanLiveTree(LiveTree):
     ) -> NDArray[np.int32]:
         """Allocate leaves for points, for which there is room. They are not attached yet."""
         leaves = np.empty(weights.size, np.int32)
-        self._note_weights(weights)
-        rows = plain(incoming.coordinates), plain(weights), births
-        kernels.statistics.fill.add_leaves(self.tree, self.work, self.search, leaves, *rows)
-        if self.kept is not None:
-            try:
-                self.kept[leaves >> 1] = incoming.points
-            except BaseException:
-                self.release(leaves)
-                raise
+        self._write(kernels.statistics.fill.add_leaves, leaves, incoming, weights, births)
         return leaves
 
     def fill(
@@ -160,9 +152,19 @@ class MeanLiveTree(LiveTree):
         others: NDArray[np.int32],  # noqa: ARG002  no dissimilarities are stored
     ) -> None:
         """Write the rows of `leaves`."""
+        self._write(kernels.statistics.fill.fill_leaves, leaves, incoming, weights, births)
+
+    def _write(
+        self,
+        write: Callable[..., None],
+        leaves: NDArray[np.int32],
+        incoming: Incoming,
+        weights: NDArray[np.float64],
+        births: NDArray[np.int64],
+    ) -> None:
+        """Write points to leaves by one of the kernels of `fill`."""
         self._note_weights(weights)
-        rows = plain(incoming.coordinates), plain(weights), births
-        kernels.statistics.fill.fill_leaves(self.tree, self.work, self.search, leaves, *rows)
+        write(self.tree, self.work, self.search, leaves, plain(incoming.coordinates), plain(weights), births)
         if self.kept is not None:
             self.kept[leaves >> 1] = incoming.points
 

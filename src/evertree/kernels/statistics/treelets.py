@@ -10,9 +10,7 @@ import numpy as np
 
 from evertree.kernels.columns import NULL, QUEUED
 from evertree.kernels.compile import inline, kernel
-from evertree.kernels.shared.homogenise import homogenise
 from evertree.kernels.shared.neighbours import forget_near, note_in
-from evertree.kernels.shared.stabilise import insert_by_search, stabilise
 from evertree.kernels.shared.topology import is_leaf, new_inner, replace_child, sibling
 from evertree.kernels.shared.worklist import note_due, push, refresh
 
@@ -207,24 +205,6 @@ def count_flags(tree, work, nodes):
         if work.mark[u] & QUEUED:
             work.stack[work.state["pending"][0]] = u
             work.state["pending"][0] += 1
-
-
-@kernel
-def homogenise_alone(tree, work, linkage, max_checks, max_moves):
-    """`homogenise` a tree that no other thread can see."""
-    homogenise(tree, work, linkage, np.int64(max_checks), np.int64(max_moves))
-
-
-@kernel
-def stabilise_alone(tree, work, search, linkage, max_steps, max_moves):
-    """`stabilise` a tree that no other thread can see."""
-    stabilise(tree, work, search, linkage, np.int64(max_steps), np.int64(max_moves))
-
-
-@kernel
-def insert_alone(tree, work, search, linkage, leaves):
-    """`insert_by_search` into a tree that no other thread can see."""
-    insert_by_search(tree, work, search, linkage, leaves)
 
 
 @kernel

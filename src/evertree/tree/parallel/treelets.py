@@ -83,25 +83,7 @@ def cut(live: MeanLiveTree, most: int, fewest: int | None = None) -> Cut:
     return Cut(nodes, stops, count[nodes[stops - 1]])
 
 
-class LoneTree(MeanLiveTree):
-    """A tree of means that no other thread can see: other threads run while it is edited and refined."""
-
-    def insert(self, leaves: NDArray[np.int32]) -> None:
-        """Insert filled leaves one by one, by search, and make the moves that follow."""
-        self.begin_edit()
-        kernels.statistics.treelets.insert_alone(self.tree, self.work, self.search, self.tag, leaves)
-
-    def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine by moves (`tab.OHC`) within limits."""
-        kernels.statistics.treelets.homogenise_alone(self.tree, self.work, self.tag, max_checks, max_moves)
-
-    def stabilise(self, max_steps: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
-        """Refine by moves and grafts within limits, and stop where nodes should be renumbered."""
-        self._set_stop()
-        kernels.statistics.treelets.stabilise_alone(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
-
-
-class Treelet(LoneTree):
+class Treelet(MeanLiveTree):
     """A piece of a tree on its own: its leaves are nodes of the tree, and stand for all below them.
 
     While it is out, neither its inner nodes nor its leaves may change in the tree. A search looks only within it.
