@@ -94,7 +94,7 @@ def tree_once(X: Points, linkage: str, metric: str, measure: str) -> Scores:
     h = et.Hierarchy(linkage, metric)
     h.insert(drawn(X))
     h.refine()
-    return h.score_samples(X, measure)
+    return h.anomaly_scores(X, measure)
 
 
 def tree_stream(X: Points, window: int, linkage: str, metric: str, measure: str) -> Scores:
@@ -106,7 +106,7 @@ def tree_stream(X: Points, window: int, linkage: str, metric: str, measure: str)
         batch = slice(start, start + STEP)
         if start == 0:
             h.insert(X[batch])  # there is nothing to score the first by but themselves
-        scores[batch] = h.score_samples(X[batch], measure)
+        scores[batch] = h.anomaly_scores(X[batch], measure)
         if start > 0:
             h.insert(X[batch])
     return scores

@@ -292,8 +292,8 @@ class World:
             return
         before, x = self.h.linkage_matrix(), self._points(3)
         assert len(self.h.locate(x[:1])) == 1
-        assert np.isfinite(self.h.score_samples(x)).all()
-        assert np.isfinite(self.h.score_samples()).all()
+        assert np.isfinite(self.h.anomaly_scores(x)).all()
+        assert np.isfinite(self.h.anomaly_scores()).all()
         assert set(self.h.cut(min_cluster_size=5).tolist()) >= {0} or len(self.model) < 5
         assert self.h.anomalies(n=2)[0].key in self.h
         assert np.array_equal(self.h.linkage_matrix(), before)

@@ -2,7 +2,7 @@
 Points that stand apart
 =======================
 
-`evertree.Hierarchy.score_samples` says how far each point stands apart from the others, and
+`evertree.Hierarchy.anomaly_scores` says how far each point stands apart from the others, and
 `evertree.Hierarchy.anomalies` says why. What stands apart may be a single point, or a small cluster.
 """
 
@@ -24,7 +24,7 @@ X = np.vstack(
     ]
 )
 h = et.agglomerate(X, linkage="average")
-scores = h.score_samples()
+scores = h.anomaly_scores()
 
 # %%
 # All points of a cluster that stands apart have its score, and the same reason. The first three reasons:
@@ -53,4 +53,4 @@ plt.show()
 # %%
 # New points are scored as if each came alone, and the tree does not change.
 
-print(h.score_samples([[0.5, 0.0], [-9.0, -9.0]]).round())
+print(h.anomaly_scores([[0.5, 0.0], [-9.0, -9.0]]).round())

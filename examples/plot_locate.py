@@ -38,4 +38,4 @@ plt.show()
 # Each location has a reason in words, the nearest live point, and the nodes above.
 
 for place in h.locate([[-4.0, 0.5], [0.0, 2.0]], reject_above=3.0):
-    print(f"nearest {place.nearest}, in cluster {partition[place.nearest]}: {place.reason}")
+    print(f"nearest {place.nearest}, in cluster {partition.cluster_of(place.nearest)}: {place.reason}")

@@ -82,7 +82,7 @@ def test_live_points_are_scored_by_definition(rng, linkage, metric, measure):
     x = np.concatenate([rng.normal(size=(30, 2)), rng.normal(size=(6, 2)) * 0.1 + 9, [[40.0, 0.0]]])
     h = et.Hierarchy(linkage, metric)
     h.insert(x, sample_weight=rng.uniform(0.5, 3, len(x)))
-    scores, found = h.score_samples(measure=measure), h.anomalies(n=None, measure=measure)
+    scores, found = h.anomaly_scores(measure=measure), h.anomalies(n=None, measure=measure)
     expected = [live_score(h, key, measure) for key in list(h.keys())]
     assert scores == pytest.approx([score for score, _ in expected])
     assert [a.score for a in found] == sorted(scores, reverse=True)
@@ -103,15 +103,15 @@ def test_a_few_points_are_scored_as_all_are(rng, linkage, measure):
     """Only the nodes above them are looked at; single linkage makes a path of points that are further and further."""
     h = et.Hierarchy(linkage)
     h.insert(np.concatenate([rng.normal(size=(140, 1)), 5.0 + np.arange(60.0)[:, None] ** 2]))
-    scores = h.score_samples(measure=measure)
+    scores = h.anomaly_scores(measure=measure)
     for keys in ([7], [199, 3], [150, 190], []):
-        assert h.score_samples(keys=keys, measure=measure).tolist() == scores[keys].tolist()
+        assert h.anomaly_scores(keys=keys, measure=measure).tolist() == scores[keys].tolist()
 
 
 def test_the_score_of_the_only_point():
     h = et.Hierarchy()
     h.insert([[1.0]])
-    assert h.score_samples(keys=[0], measure="jump").tolist() == [0.0]
+    assert h.anomaly_scores(keys=[0], measure="jump").tolist() == [0.0]
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -122,7 +122,7 @@ def test_new_points_are_scored_on_the_greedy_way_down(rng, linkage, metric, meas
     h = et.Hierarchy(linkage, metric, metric_params=params_of(metric, 2))
     h.insert(x, sample_weight=rng.integers(1, 3, len(x)))
     expected = [score_from(h, *greedy_place(h, point), measure) for point in new]
-    assert h.score_samples(new, measure) == pytest.approx(expected)
+    assert h.anomaly_scores(new, measure) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -132,7 +132,7 @@ def test_new_points_are_scored_where_they_would_be_inserted(rng, linkage, measur
     h = et.Hierarchy(linkage, "euclidean")
     h.insert(x)
     expected = [score_from(h, place.beside, place.height, measure) for place in h.locate(new)]
-    assert h.score_samples(new, measure) == pytest.approx(expected)
+    assert h.anomaly_scores(new, measure) == pytest.approx(expected)
 
 
 def test_displacement_on_a_tree_that_is_not_refined(rng):
@@ -140,8 +140,8 @@ def test_displacement_on_a_tree_that_is_not_refined(rng):
     h = et.Hierarchy.random(x, seed=3)
     assert not h.is_monotone()
     expected = [score_from(h, *greedy_place(h, point), "displacement") for point in new]
-    assert h.score_samples(new, "displacement") == pytest.approx(expected)
-    assert h.score_samples(measure="displacement") == pytest.approx(
+    assert h.anomaly_scores(new, "displacement") == pytest.approx(expected)
+    assert h.anomaly_scores(measure="displacement") == pytest.approx(
         [live_score(h, key, "displacement")[0] for key in list(h.keys())]
     )
 
@@ -151,8 +151,8 @@ def test_jump_where_heights_are_not_monotone():
     X = np.array([[-2000.0], [2000.0], [0.5], [3000.0]])
     h = et.Hierarchy.from_linkage([[0, 1, 1, 2], [2, 4, 2, 3], [3, 5, 3, 4]], X)
     expected = score_from(h, *greedy_place(h, [0.1]), "jump")
-    assert h.score_samples([[0.1]]) == pytest.approx([expected])
-    assert h.score_samples() == pytest.approx([live_score(h, key, "jump")[0] for key in range(4)])
+    assert h.anomaly_scores([[0.1]]) == pytest.approx([expected])
+    assert h.anomaly_scores() == pytest.approx([live_score(h, key, "jump")[0] for key in range(4)])
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -161,9 +161,9 @@ def test_an_outlier_stands_apart_most(rng, linkage, metric, measure):
     x = np.append(rng.normal(size=(60, 3)), [[50.0, 50.0, 50.0]], axis=0)
     h = et.Hierarchy(linkage, metric)
     h.insert(x)
-    assert int(h.score_samples(measure=measure).argmax()) == 60
+    assert int(h.anomaly_scores(measure=measure).argmax()) == 60
     assert h.anomalies(n=1, measure=measure)[0].reason.startswith("joins 60 points, 60 times as many, at a height of")
-    scores = h.score_samples([[0.0, 0.1, 0.0], [-50.0, 50.0, -50.0]], measure=measure)
+    scores = h.anomaly_scores([[0.0, 0.1, 0.0], [-50.0, 50.0, -50.0]], measure=measure)
     assert scores[1] > scores[0]
 
 
@@ -172,7 +172,7 @@ def test_a_pair_of_outliers_cannot_hide_each_other(rng):
     h.insert(np.append(rng.normal(size=(98, 2)), [[50.0, 50.0], [50.1, 50.0]], axis=0))
     first, second = h.anomalies(n=2, measure="jump")
     assert (first.key, second.key) == (98, 99)
-    assert h.score_samples(measure="displacement")[98:].tolist() == [49.0, 49.0]
+    assert h.anomaly_scores(measure="displacement")[98:].tolist() == [49.0, 49.0]
     assert first.reason.startswith("with 1 other point joins 98 points, 49 times as many, at a height of")
 
 
@@ -222,27 +222,27 @@ def test_displacement_is_the_ratio(rng):
 def test_equal_points_are_one(linkage):
     h = et.Hierarchy(linkage)
     h.insert([[0.0]] * 50 + [[1.0]] * 50)
-    assert h.score_samples(measure="displacement").tolist() == [1.0] * 100
-    assert h.score_samples([[0.0]], "displacement") == pytest.approx([50 / 51])
-    assert h.score_samples([[0.0]], "jump") < h.score_samples([[30.0]], "jump")
+    assert h.anomaly_scores(measure="displacement").tolist() == [1.0] * 100
+    assert h.anomaly_scores([[0.0]], "displacement") == pytest.approx([50 / 51])
+    assert h.anomaly_scores([[0.0]], "jump") < h.anomaly_scores([[30.0]], "jump")
 
 
 @pytest.mark.parametrize("linkage", ["ward", "complete"])
 def test_few_points(linkage):
     h = et.Hierarchy(linkage)
     with pytest.raises(EmptyHierarchyError, match="score_samples needs at least one point"):
-        h.score_samples([[1.0]])
+        h.anomaly_scores([[1.0]])
     h.insert([[1.0]])
-    assert h.score_samples(measure="displacement").tolist() == [0.0]
+    assert h.anomaly_scores(measure="displacement").tolist() == [0.0]
     (alone,) = h.anomalies()
     nothing = "nothing stands apart: it joins no other point above height 0"
     assert (alone.node, alone.beside, alone.reason) == (None, None, nothing)
     assert alone.ratio == 0
-    assert h.score_samples([[1.0], [4.0]], "displacement").tolist() == [0.0, 1.0]
-    assert h.score_samples([[4.0]], "jump") == pytest.approx([3.0])
-    assert h.score_samples(np.empty((0, 1))).shape == (0,)
+    assert h.anomaly_scores([[1.0], [4.0]], "displacement").tolist() == [0.0, 1.0]
+    assert h.anomaly_scores([[4.0]], "jump") == pytest.approx([3.0])
+    assert h.anomaly_scores(np.empty((0, 1))).shape == (0,)
     h.insert([[1.0]])
-    assert h.score_samples(measure="displacement").tolist() == [0.0, 0.0]
+    assert h.anomaly_scores(measure="displacement").tolist() == [0.0, 0.0]
     assert h.anomalies()[0].reason == nothing
 
 
@@ -251,7 +251,7 @@ def test_reading_scores_changes_nothing(rng, linkage, metric):
     h = et.Hierarchy(linkage, metric)
     h.insert(rng.normal(size=(40, 2)))
     before = h.linkage_matrix().tolist(), h.keys(), h.n_moves, h.n_grafts, h.n_bytes
-    h.score_samples(rng.normal(size=(30, 2)))
+    h.anomaly_scores(rng.normal(size=(30, 2)))
     h.anomalies(rng.normal(size=(3, 2)), measure="jump")
     h.anomalies()
     assert (h.linkage_matrix().tolist(), h.keys(), h.n_moves, h.n_grafts, h.n_bytes) == before
@@ -264,10 +264,10 @@ def test_types_and_layouts_give_the_same_scores(rng, dtype):
     h = et.Hierarchy()
     h.insert(x)
     new.flags.writeable = False
-    assert h.score_samples(new).tolist() == h.score_samples(new.copy()).tolist()
-    assert h.score_samples(new.tolist()).tolist() == h.score_samples(new).tolist()
-    one_by_one = [h.score_samples(new[i : i + 1], "jump")[0] for i in range(len(new))]
-    assert one_by_one == h.score_samples(new, "jump").tolist()
+    assert h.anomaly_scores(new).tolist() == h.anomaly_scores(new.copy()).tolist()
+    assert h.anomaly_scores(new.tolist()).tolist() == h.anomaly_scores(new).tolist()
+    one_by_one = [h.anomaly_scores(new[i : i + 1], "jump")[0] for i in range(len(new))]
+    assert one_by_one == h.anomaly_scores(new, "jump").tolist()
 
 
 def test_values_far_apart(rng):
@@ -276,7 +276,7 @@ def test_values_far_apart(rng):
         h = et.Hierarchy(linkage)
         h.insert(x)
         for measure in MEASURES:
-            for scores in (h.score_samples(measure=measure), h.score_samples(x[::-1], measure)):
+            for scores in (h.anomaly_scores(measure=measure), h.anomaly_scores(x[::-1], measure)):
                 assert np.isfinite(scores).all()
                 assert (scores >= 0).all()
 
@@ -285,22 +285,22 @@ def test_other_kinds_of_points(rng):
     h = et.Hierarchy("average", metric=lambda s, t: float(len(set(s) ^ set(t))))
     h.insert(["abc", "abcd", "abce", "xyzuvw"])
     assert h.anomalies(n=1)[0].key == 3
-    assert h.score_samples(["abc", "uvwxy"]).argmax() == 1
+    assert h.anomaly_scores(["abc", "uvwxy"]).argmax() == 1
     d = np.abs(np.subtract.outer([0.0, 1.0, 2.0, 90.0], [0.0, 1.0, 2.0, 90.0]))
     h = et.Hierarchy("average", metric="precomputed")
     h.insert(d)
-    assert h.score_samples(measure="displacement").tolist() == [1.0, 1.0, 2.0, 3.0]
-    assert h.score_samples([[1.0, 0.0, 1.0, 89.0], [900.0, 900.0, 900.0, 900.0]]).argmax() == 1
+    assert h.anomaly_scores(measure="displacement").tolist() == [1.0, 1.0, 2.0, 3.0]
+    assert h.anomaly_scores([[1.0, 0.0, 1.0, 89.0], [900.0, 900.0, 900.0, 900.0]]).argmax() == 1
 
 
 def test_what_is_refused(rng):
     h = et.Hierarchy()
     h.insert(rng.normal(size=(5, 2)))
     with pytest.raises(ParameterError, match="measure must be 'jump' or 'displacement'; it is 'depth'"):
-        h.score_samples(measure="depth")
+        h.anomaly_scores(measure="depth")
     with pytest.raises(ParameterError, match="n must be"):
         h.anomalies(n=0)
     with pytest.raises(DimensionError, match="2 columns"):
-        h.score_samples([[1.0]])
+        h.anomaly_scores([[1.0]])
     with pytest.raises(NotFiniteError, match="row"):
-        h.score_samples([[1.0, np.nan]])
+        h.anomaly_scores([[1.0, np.nan]])

@@ -11,6 +11,7 @@ import pytest
 
 import naive
 from evertree import agglomerate, edits, kernels
+from evertree.errors import PrecisionWarning
 from evertree.input.points import receive
 from evertree.kernels.shared.check import MANY_COLUMNS
 from evertree.locking import Uninterrupted
@@ -160,7 +161,8 @@ def test_float32_stays_float32(rng):
     x = rng.normal(size=(50, 3)).astype(np.float32)
     h = Hierarchy()
     h.insert(x)
-    h.insert(rng.normal(size=(5, 3)))  # later points are converted
+    with pytest.warns(PrecisionWarning):
+        h.insert(rng.normal(size=(5, 3)))  # later points are converted
     assert h.state.live.tree.mean.dtype == np.float32
     assert h.points().dtype == np.float32
     np.testing.assert_array_equal(h.points()[:50], x)
@@ -512,3 +514,83 @@ def test_handlers_of_others_are_put_back(rng):
         assert signal.getsignal(signal.SIGINT) is mine
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_tuple_that_is_a_live_key_is_one_key():
+    h = Hierarchy()
+    keys = ["a", "b", ("a", "b"), frozenset("ab"), ("c",)]
+    h.insert(np.arange(5.0).reshape(-1, 1), keys=keys)
+    assert h.points(("a", "b")).tolist() == [[2.0]]
+    assert h.weights(frozenset("ab")).shape == (1,)
+    assert h.positions(("a", "b")).tolist() == [2]
+    h.update(("a", "b"), [[7.0]])
+    assert h.anomaly_scores(keys=("a", "b")).shape == (1,)
+    h.remove(("a", "b"))
+    assert h.keys() == ["a", "b", frozenset("ab"), ("c",)]
+    h.remove(("a", "b"))  # now it is a collection
+    assert h.keys() == [frozenset("ab"), ("c",)]
+    h.remove([("c",)])
+    assert h.keys() == [frozenset("ab")]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda h: h.insert([[1.0]], ["a"]),
+        lambda h: h.update([0], [[1.0]], [2.0]),
+        lambda h: h.refine(1.0, 5),
+        lambda h: h.cut(2),
+        lambda h: h.partition(2),
+        lambda h: h.cuts([2]),
+        lambda h: h.keep(10),
+        lambda h: h.check([[1.0]], ["a"]),
+    ],
+)
+def test_what_could_be_mixed_up_is_given_by_name(call):
+    """`insert(X, y)` took labels for keys."""
+    h = Hierarchy()
+    h.insert([[0.0], [5.0]])
+    with pytest.raises(TypeError, match="positional argument"):
+        call(h)
+    assert len(h) == 2
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
+def test_float64_after_a_float32_start_warns_once(metric):
+    h = Hierarchy("average", metric)
+    x = np.array([[0.0, 0.1], [0.1, 0.0]])
+    h.insert(x.astype(np.float32))
+    h.insert([[0.5, 0.25]] if metric == "euclidean" else [[0.5, 0.25, 0.0]])  # they are the same in float32
+    third = [0.1, 0.7] if metric == "euclidean" else [0.1, 0.7, 0.9, 0.0]
+    with pytest.warns(PrecisionWarning, match="rounded to about seven digits") as caught:
+        h.insert([third])
+    assert caught[0].filename == __file__
+    h.insert([third if metric == "euclidean" else [*third, 0.0]])  # a second warning would be an error here
+    assert h.dtype == np.float32
+
+
+def test_float32_after_float32_and_float64_after_float64_do_not_warn(rng):
+    for dtype in (np.float32, np.float64):
+        h = Hierarchy()
+        for _ in range(2):
+            h.insert(rng.normal(size=(3, 2)).astype(dtype))
+    h = Hierarchy()
+    h.insert(rng.normal(size=(3, 2)))
+    h.insert(rng.normal(size=(3, 2)).astype(np.float32))
+
+
+def test_a_batch_whose_keys_cannot_be_stored_is_undone(rng, monkeypatch):
+    h = Hierarchy()
+    h.insert(rng.normal(size=(20, 2)), keys=[f"point {i}" for i in range(20)])
+    before = h.keys(), h.state.keys.next_birth
+
+    class Full(dict):
+        def update(self, *_):
+            raise MemoryError
+
+    table = h.state.keys
+    monkeypatch.setattr(table, "_key_of", Full(table._key_of))
+    with pytest.raises(MemoryError):
+        h.insert(rng.normal(size=(5, 2)), keys=list("abcde"))
+    assert (h.keys(), h.state.keys.next_birth) == before
+    h.validate()

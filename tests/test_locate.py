@@ -159,7 +159,7 @@ def test_many_points_are_located_piece_by_piece(linkage, metric, rng, monkeypatc
     h.insert(rng.normal(size=(20, 2)))
     x = rng.normal(size=(12, 2))
     whole, sizes, find = h.locate(x), [], kernels.shared.locate.find_places
-    scores = h.score_samples(x)
+    scores = h.anomaly_scores(x)
 
     def counted(tree, search, tag, leaves, *rest):
         sizes.append(leaves.size)
@@ -170,4 +170,4 @@ def test_many_points_are_located_piece_by_piece(linkage, metric, rng, monkeypatc
     monkeypatch.setattr(base, "_MOST_GUESTS", 7)
     assert h.locate(x) == whole
     assert sizes == ([7, 5] if h.state.live.scheme.has_statistics else [5, 5, 2])
-    assert h.score_samples(x).tolist() == scores.tolist()
+    assert h.anomaly_scores(x).tolist() == scores.tolist()

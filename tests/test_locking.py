@@ -81,7 +81,7 @@ def questions(h: et.Hierarchy) -> list[Callable[[], bool]]:
         lambda: h.nodes().size % (2 * BATCH) == 2 * BATCH - 1,
         lambda: h.is_monotone() in (True, False),  # not while a change of the linkage is refined
         lambda: h.violations().size < len(h.nodes()) and h.instability(sample=3).fraction >= 0,
-        lambda: h.score_samples().size % BATCH == 0 and len(h.anomalies([[9.0, 9.0, 9.0]], n=1)) == 1,
+        lambda: h.anomaly_scores().size % BATCH == 0 and len(h.anomalies([[9.0, 9.0, 9.0]], n=1)) == 1,
         lambda: (h.to_newick().count(",") + 1) // 2 % BATCH == 0,  # the keys have a comma too
         lambda: h.to_html().startswith("<!doctype html>") and "points" in h._repr_html_(),
         lambda: et.quality.total_linkage(h) > 0 and et.quality.cophenetic_correlation(h) <= 1 + 1e-9,
@@ -255,7 +255,7 @@ def test_a_metric_reads_the_tree_that_it_is_called_for_and_never_edits_it(rng):
 
     h = et.Hierarchy("complete", difference)
     h.insert([0.0, 1.0, 5.0])
-    for ask in (lambda: h.locate([2.0]), lambda: h.insert([2.0]), lambda: h.score_samples([2.0])):
+    for ask in (lambda: h.locate([2.0]), lambda: h.insert([2.0]), lambda: h.anomaly_scores([2.0])):
         edits.append(lambda: h.remove([0]))
         with pytest.raises(ParameterError, match="may read it"):
             ask()

@@ -135,13 +135,13 @@ def test_ids_stay_while_points_come_and_go(rng):
     h.insert([[200.0, 0.0], [200.1, 0.0]], keys=["x", "y"])
     h.refine()
     second = h.partition(n_clusters=4, follow=first)
-    assert [second[key] for key in (25, 30, 50)] == [0, 1, 2]
-    assert second["x"] == second["y"] == 3
+    assert [second.cluster_of(key) for key in (25, 30, 50)] == [0, 1, 2]
+    assert second.cluster_of("x") == second.cluster_of("y") == 3
     h.remove(["x", "y"])
     third = h.partition(n_clusters=3, follow=second)
     assert third.ids == [0, 1, 2]
     h.insert([[400.0, 0.0]], keys=["z"])
-    assert h.partition(n_clusters=4, follow=third)["z"] == 4  # 3 is not used again
+    assert h.partition(n_clusters=4, follow=third).cluster_of("z") == 4  # 3 is not used again
 
 
 def overlap(a, b):
@@ -281,8 +281,10 @@ def naive_changes(before, after):
         elif c not in size_now:
             rows.append(("died", c, *sizes, targets, left))
         else:
-            rows += [("grew", c, *sizes, sources, came)] if came else []
-            rows += [("shrank", c, *sizes, targets, left)] if left else []
+            rows += [("grew", c, *sizes, sources, came)] if sizes[0] < sizes[1] else []
+            rows += [("shrank", c, *sizes, targets, left)] if sizes[0] > sizes[1] else []
+            if sizes[0] == sizes[1] and came:
+                rows.append(("exchanged", c, *sizes, sorted({*sources, *targets}), left + came))
         if len(heirs) > 1:
             others = [x for x in heirs if x != c]
             rows.append(("split", c, *sizes, others, [k for x in others for a, b, k in moves if (a, b) == (c, x)]))
@@ -307,8 +309,8 @@ def check_flow(before, after):
     id_before = dict(zip(before.keys, before.labels.tolist(), strict=True))
     then = [id_before.get(key, ABSENT) for key in after.keys]
     assert flow.then.tolist() == then
-    assert flow.changed.tolist() == [i for i, key in enumerate(after.keys) if then[i] != after[key]]
-    assert flow.gone.tolist() == [i for i, key in enumerate(before.keys) if key not in after]
+    assert flow.changed.tolist() == [i for i, key in enumerate(after.keys) if then[i] != after.cluster_of(key)]
+    assert flow.gone.tolist() == [i for i, key in enumerate(before.keys) if not after.has_key(key)]
 
 
 def random_clusters(rng, n):
@@ -398,10 +400,11 @@ def test_a_loaded_hierarchy_goes_on_by_keys(tmp_path):
     before = h.partition(n_clusters=2)
     h.save(tmp_path / "tree")
     other = et.load(tmp_path / "tree")
+    kept = Partition.of(before.keys, before.labels)  # as written down with the tree
     h.remove(["a"])
     other.remove(["b", "c"])
     other.insert([[8.0]], keys=["d"])
-    assert other.partition(n_clusters=2, follow=before).labels.tolist() == [0, 2]
+    assert other.partition(n_clusters=2, follow=kept).labels.tolist() == [0, 2]
     assert h.partition(n_clusters=2, follow=before).labels.tolist() == [0, 1]
 
 
@@ -410,9 +413,9 @@ def test_partitions_can_be_passed_on(passed_on):
     h = et.Hierarchy()
     h.insert([[0.0], [1.0], [8.0]], keys=["a", "b", "c"])
     before = h.partition(n_clusters=2)
-    assert before["c"] == 1
+    assert before.cluster_of("c") == 1
     again = passed_on(before)
-    assert (again.keys, again.labels.tolist(), again["c"], again.next_id) == (before.keys, [0, 0, 1], 1, 2)
+    assert (again.keys, again.labels.tolist(), again.cluster_of("c"), again.next_id) == (before.keys, [0, 0, 1], 1, 2)
     h.remove(["a"])
     h.insert([[100.0]], keys=["d"])
     now = h.partition(n_clusters=3, follow=again)
@@ -440,7 +443,7 @@ def test_positions_are_found_when_asked_for():
     now = h.partition(n_clusters=2, follow=before)
     now.changes(before)
     assert not any("position" in vars(p._points) for p in (before, now))
-    assert "a" in before
+    assert before.has_key("a")
     assert "position" in vars(before._points)
 
 
@@ -499,15 +502,56 @@ def test_a_restored_partition_goes_on(rng):
 
 def test_reading_a_partition():
     p = Partition.of(list("abc"), np.array([0, 1, 0]))
-    assert ("a" in p, "z" in p, 0 in p) == (True, False, False)
+    assert ("a" in p, 7 in p, -1 in p, 0 in p, 0.5 in p) == (False, False, False, True, False)
+    assert (p.has_key("a"), p.has_key("z"), p.has_key(0), p.has_key([])) == (True, False, False, False)
+    assert (list(p), p.cluster_of("a"), p.cluster_of("b")) == ([0, 1], 0, 1)
     assert (len(p), p.keys, p.ids, p.sizes(), p.members(0)) == (2, ["a", "b", "c"], [0, 1], {0: 2, 1: 1}, ["a", "c"])
     for wrong in (-1, 7, "a", [0, 1]):
         with pytest.raises(ParameterError, match="id must be that of a cluster"):
             p.members(wrong)
     with pytest.raises(KeyError):
-        p["z"]
-    with pytest.raises(TypeError, match="not iterable"):
-        list(p)
+        p.cluster_of("z")
+    with pytest.raises(TypeError, match=r"a partition is a collection of cluster ids: use cluster_of\(key\)"):
+        p["a"]
+
+
+def test_numbered_keys_are_found_without_a_table():
+    h = et.Hierarchy()
+    h.insert(np.arange(6.0).reshape(-1, 1))
+    h.remove([0, 3])
+    p = h.partition(n_clusters=2)
+    assert [p.has_key(key) for key in range(-1, 7)] == [key in (1, 2, 4, 5) for key in range(-1, 7)]
+    assert "position" not in vars(p._points)
+    assert [p.cluster_of(key) for key in (1, 2, 4, 5)] == p.labels.tolist()
+    assert p.has_key(1.0)
+    assert not p.has_key("1")
+
+
+def test_grew_and_shrank_agree_with_the_sizes():
+    before = Partition.of("abcdefg", [0, 0, 0, 0, 0, 1, 1])
+    after = Partition.of("abcdfgxy", [0, 0, 0, 1, 0, 1, 1, 1])  # 0 lost two and won one, 1 won three and lost one
+    assert changed(before, after) == {
+        ("grew", 1): (2, 4, [0], ["d", "x", "y"]),
+        ("shrank", 0): (5, 4, [1], ["d", "e"]),
+    }
+    after = Partition.of("abcdefg", [0, 0, 0, 0, 1, 0, 1])
+    assert changed(before, after) == {
+        ("exchanged", 0): (5, 5, [1], ["e", "f"]),
+        ("exchanged", 1): (2, 2, [0], ["f", "e"]),
+    }
+
+
+def test_a_partition_of_another_hierarchy_is_refused():
+    h, other = et.Hierarchy(), et.Hierarchy()
+    h.insert([[0.0], [1.0], [9.0]])
+    other.insert([[5.0], [1.0], [9.0]])
+    p = h.partition(n_clusters=2)
+    with pytest.raises(ParameterError, match="follow must be a partition of this hierarchy"):
+        other.partition(n_clusters=2, follow=p)
+    for same in (h, h.copy(), h.copy().copy()):
+        assert same.partition(n_clusters=2, follow=p).labels.tolist() == [0, 0, 1]
+    same_points = Partition.of(p.keys, p.labels)
+    assert other.partition(n_clusters=2, follow=same_points).labels.tolist() == [0, 0, 1]
 
 
 def test_a_partition_does_not_change():

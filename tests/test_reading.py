@@ -44,6 +44,40 @@ def test_nodes_know_their_family(rng, linkage, metric):
     assert h.parent(h.root) == h.sibling(h.root) == NULL == -1
 
 
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_many_nodes_at_once(rng, linkage, metric):
+    h = unrefined(rng, 20, linkage, metric)
+    h.remove([3, 7])
+    nodes = h.nodes()
+    for some in (nodes, nodes[::-2], nodes[:1], nodes[:0], nodes.tolist(), tuple(nodes.tolist()[:3])):
+        each = [int(u) for u in some]
+        for ask in (h.parent, h.sibling, h.height, h.size):
+            found = ask(some)
+            assert isinstance(found, np.ndarray)
+            assert found.tolist() == [ask(u) for u in each]
+        assert h.children(some).shape == (len(each), 2)
+        assert [tuple(pair) for pair in h.children(some).tolist()] == [h.children(u) or (NULL, NULL) for u in each]
+        assert h.members(some) == [h.members(u) for u in each]
+    assert [h.size(u) for u in nodes.tolist()] == [len(h.members(u)) for u in nodes.tolist()]
+    assert type(h.size(h.root)) is type(h.parent(h.root)) is int
+    assert type(h.height(h.root)) is float
+    assert h.parent(np.int32(nodes[0])) == h.parent(int(nodes[0]))
+
+
+@pytest.mark.parametrize("wrong", [[-1], [10**6], [0, 2.5], [[0, 2]], ["a"], [0, [2, 4]], [2**40], [True]])
+def test_wrong_nodes(rng, wrong):
+    h = unrefined(rng, 5)
+    for ask in (h.parent, h.children, h.sibling, h.members, h.height, h.size, h.prototypes):
+        with pytest.raises(UnknownNodeError, match="node"):
+            ask(wrong)
+    h.remove([0])
+    gone = [u for u in range(10) if u not in h.nodes()]
+    assert gone
+    for u in gone:
+        with pytest.raises(UnknownNodeError, match=f"it is {u}"):
+            h.height([h.root, u])
+
+
 @pytest.mark.parametrize("name", hard_data())
 @pytest.mark.parametrize("refined", [False, True])
 def test_linkage_matrix_is_valid_on_hard_data(name, refined):
@@ -120,11 +154,13 @@ def test_ties_go_to_the_older_point_whatever_the_order_of_children(last):
     assert h.linkage_matrix()[:2, :2].tolist() == [[0, 1], [2, 3]]
 
 
-def test_cophenetic_is_scipys_for_average(rng):
-    for metric in ("sqeuclidean", "cosine"):
-        h = unrefined(rng, 30, "average", metric)
-        h.remove([4, 5])
-        np.testing.assert_allclose(h.cophenetic(), sch.cophenet(h.linkage_matrix()), rtol=1e-12)
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_cophenetic_is_scipys(rng, linkage, metric):
+    h = unrefined(rng, 30, linkage, metric)
+    h.remove([4, 5])
+    np.testing.assert_allclose(h.cophenetic(), sch.cophenet(h.linkage_matrix()), rtol=1e-12)
+    if linkage != "ward":
+        np.testing.assert_array_equal(h.cophenetic(as_dissimilarity=True), h.cophenetic())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -135,9 +171,10 @@ def test_cophenetic_of_ward_has_heights_of_average_linkage(rng, weighted):
     h = hierarchy_of(naive.random_tree(rng, 25), x, sample_weight=w)
     for _ in range(2):
         expected = naive.cophenetic(nested(h), naive.average(square(pdist(x)), w))
-        np.testing.assert_allclose(square(h.cophenetic()), expected, rtol=1e-12)
+        np.testing.assert_allclose(square(h.cophenetic(as_dissimilarity=True)), expected, rtol=1e-12)
         raw = naive.cophenetic(nested(h), naive.average(square(pdist(x)), w), monotone=False)
-        np.testing.assert_allclose(square(h.cophenetic(monotone=False)), raw, rtol=1e-12)
+        found = h.cophenetic(as_dissimilarity=True, monotone=False)
+        np.testing.assert_allclose(square(found), raw, rtol=1e-12)
         h.refine()
 
 

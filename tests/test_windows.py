@@ -81,8 +81,12 @@ class Stream:
     def keep(self):
         last = None if self.rng.integers(3) == 0 else int(self.rng.integers(1, 12))
         max_age = None if self.rng.integers(3) == 0 else int(self.rng.integers(1, 20))
-        gone = self.h.keep(last, max_age, time=self.time)
-        assert gone == self.model.keep(last, max_age, self.time)
+        if last is None and max_age is None:
+            self.h.keep_all()
+            assert self.model.keep(None, None, self.time) == []
+        else:
+            gone = self.h.keep(last=last, max_age=max_age, time=self.time)
+            assert gone == self.model.keep(last, max_age, self.time)
         limits = (last, max_age)
         assert self.h.window == (None if limits == (None, None) else et.Window(*limits))
 
@@ -314,7 +318,11 @@ def test_points_that_were_there_before_count_from_then_on():
 def test_lifting_the_window():
     h = et.Hierarchy()
     h.keep(last=2)
-    assert h.keep() == []
+    with pytest.raises(ParameterError, match=r"keep takes last, max_age or both; it got neither: use keep_all\(\)"):
+        h.keep()
+    assert h.window == et.Window(last=2)
+    h.keep_all()
+    h.keep_all()
     assert h.window is None
     assert len(h.insert([[0.0], [1.0], [2.0]], time=5.0)) == len(h) == 3
     assert h.expire() == h.expire(time=7) == []
@@ -354,7 +362,7 @@ def test_times_must_not_go_back_nor_be_by_two_clocks():
         assert h.keys() == before
     h.insert([[1.0]], time=100)
     h.keep(max_age=1000.0, time=120)
-    h.keep()
+    h.keep_all()
     h.keep(max_age=30)
     with pytest.raises(TimeError, match=r"so far was the computer's; it is 130: leave time= out, or lift"):
         h.insert([[1.0]], time=130)

@@ -64,7 +64,7 @@ def watch(X, follows=True):
     scores, limit, alarms = np.zeros(len(X)), np.inf, {}
     for start in range(WINDOW, len(X), AN_HOUR):
         hour = slice(start, start + AN_HOUR)
-        scores[hour] = h.score_samples(X[hour])
+        scores[hour] = h.anomaly_scores(X[hour])
         if start == USUAL:
             limit = 2 * scores[:USUAL].max()
         if scores[hour].max() > limit:

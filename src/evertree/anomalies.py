@@ -81,12 +81,12 @@ class Anomaly:
         return self.beside_size / self.size
 
 
-def score_samples(state: State, X: Any, measure: str, keys: Any) -> NDArray[np.float64]:
-    """Anomaly scores: see `Hierarchy.score_samples`."""
+def scores(state: State, X: Any, measure: str, keys: Any) -> NDArray[np.float64]:
+    """Anomaly scores: see `Hierarchy.anomaly_scores`."""
     if keys is None:
         return _scores(state, X, measure).score
     if X is not None:
-        raise ParameterError("score_samples takes X or keys, not both")
+        raise ParameterError("anomaly_scores takes X or keys, not both")
     return score_live(state.live, state.leaves(keys), as_choice("measure", measure, MEASURES)).score
 
 
@@ -94,15 +94,15 @@ def anomalies(state: State, X: Any, n: int | None, measure: str) -> list[Anomaly
     """The most anomalous points, with reasons: see `Hierarchy.anomalies`."""
     if n is not None:
         n = as_count("n", n)
-    scores = _scores(state, X, measure)
-    rows = np.argsort(-scores.score, kind="stable")[:n]
+    found = _scores(state, X, measure)
+    rows = np.argsort(-found.score, kind="stable")[:n]
     keys = [None] * rows.size if X is not None else keys_of(state, state.keys.leaves()[rows])
-    return [_anomaly(scores, int(row), key, X is None) for row, key in zip(rows, keys, strict=True)]
+    return [_anomaly(found, int(row), key, X is None) for row, key in zip(rows, keys, strict=True)]
 
 
 def _scores(state: State, X: Any, measure: str) -> Scores:
     measure = as_choice("measure", measure, MEASURES)
-    state.require_points("score_samples")
+    state.require_points("anomaly_scores")
     live = state.live
     leaves = NO_LEAVES if X is not None and live.scheme.has_statistics else state.keys.leaves()
     if X is None:

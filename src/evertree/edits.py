@@ -14,12 +14,22 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import DimensionError, ParameterError
-from evertree.input.arrays import GOALS, as_choice, as_keys, as_progress, as_seconds, as_weights, as_whole_number
-from evertree.input.frames import is_frame, take_keys
-from evertree.input.points import Progress, compare, receive, receive_again, receive_changed, without_first
+from evertree.errors import DimensionError, ParameterError, listed
+from evertree.input.arrays import GOALS, as_choice, as_keys, as_seconds, as_weights, as_whole_number
+from evertree.input.frames import in_order, is_frame, take_keys
+from evertree.input.points import (
+    Progress,
+    compare,
+    receive,
+    receive_again,
+    receive_both,
+    receive_changed,
+    without_columns,
+    without_first,
+)
 from evertree.kernels.columns import NULL
 from evertree.locking import Uninterrupted
+from evertree.progress import of_pairs, of_refinement
 from evertree.state import State
 from evertree.tree import Incoming, LiveTree, new_tree
 from evertree.tree.refine import Report, run
@@ -39,12 +49,16 @@ _FIRST_LOOK = 16
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """New points with their weights, the keys that the user chose, and, if a window needs it, when they arrived."""
+    """New points with their weights, and the keys that the user chose.
+
+    If a window needs it, also when they arrived; and the names of the columns, if they become known.
+    """
 
     points: Incoming
     weights: NDArray[np.float64]
     keys: list[Hashable] | None
     moment: Moment | None = None
+    column_names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +80,14 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
+class Upsert:
+    """New points, and new values for live ones: dissimilarities of both are to the live points and the new ones."""
+
+    insert: Insert
+    update: Update
+
+
+@dataclass(frozen=True, slots=True)
 class Keep:
     """Which points to keep from now on, None for all; and the time of the call, if it matters."""
 
@@ -81,7 +103,7 @@ class Refine:
     moves: int | None
 
 
-Edit = Insert | Remove | Update | Keep | Refine
+Edit = Insert | Remove | Update | Upsert | Keep | Refine
 
 
 def commit(state: State, edit: Edit) -> Any:
@@ -107,6 +129,8 @@ def apply(state: State, edit: Edit, held: Uninterrupted | None = None) -> Any:
             return None
         case Update():
             return _update(state, edit)
+        case Upsert():
+            return _upsert(state, edit, held or Uninterrupted())
         case Keep():
             return _keep(state, edit)
         case Refine():
@@ -120,58 +144,99 @@ def check_insert(
     X: Any,
     keys: Any = None,
     sample_weight: Any = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     moment: Moment | None = None,
 ) -> Insert:
     """The edit that inserts points, from the arguments of `Hierarchy.insert`."""
     live, n_edits = state.live, state.n_edits
-    if isinstance(keys, str) and is_frame(X):
-        keys, X = take_keys(X, keys)
-    points = receive(live.scheme, X, None if live.is_blank else live, len(state.keys))
+    keys, X, column_names = opened(state, X, keys)
+    points = receive(live.scheme, X, None if live.is_blank else live, len(state.keys), state.note_narrowing)
+    if live.is_blank and state.column_names is not None:
+        _check_number_of_columns(state.column_names, points)
     count = len(points)
     weights = as_weights(sample_weight, count)
     chosen = None if keys is None else as_keys(keys)
     if chosen is not None:
         state.keys.check_new(chosen, count)
-    progress = as_progress(progress)
     if live.needs_order:  # a function is called last, for each pair
-        points = compare(live.scheme, points, _objects(live, state.keys.leaves()), progress)
+        with of_pairs(progress) as callback:
+            points = compare(live.scheme, points, _objects(live, state.keys.leaves()), callback)
     state.refuse_edits_since(n_edits)
     if count:
         live.check_range(points, weights)
-    return Insert(points, weights, chosen, moment)
+    return Insert(points, weights, chosen, moment, column_names)
 
 
 def check_remove(state: State, keys: Any) -> Remove:
     """The edit that removes points, from the argument of `Hierarchy.remove`."""
-    gone = as_keys(keys)
+    gone = state.named(keys)
     return Remove(gone, state.keys.leaves_of(gone))
 
 
 def check_update(
-    state: State, keys: Any, X: Any, sample_weight: Any = None, progress: Progress | None = None
+    state: State, keys: Any, X: Any, sample_weight: Any = None, progress: Progress | bool | None = None
 ) -> Update:
     """The edit that updates points, from the arguments of `Hierarchy.update`."""
-    live, changed = state.live, as_keys(keys)
+    live, changed = state.live, state.named(keys)
     leaves = state.keys.leaves_of(changed)
+    _, X, _ = opened(state, X)
     order, position = order_and_positions(state, leaves)
     weights = live.tree.size[leaves] if sample_weight is None else as_weights(sample_weight, leaves.size)
     n_edits = state.n_edits
-    points = receive_changed(live.scheme, X, live, order, position, as_progress(progress))
+    with of_pairs(progress) as callback:
+        points = receive_changed(live.scheme, X, live, order, position, callback, state.note_narrowing)
     state.refuse_edits_since(n_edits)
     if leaves.size:
         live.check_range(points, weights)
     return Update(changed, leaves, points, weights)
 
 
+def check_upsert(
+    state: State,
+    X: Any,
+    keys: Any,
+    sample_weight: Any,
+    progress: Progress | bool | None = None,
+    moment: Moment | None = None,
+) -> Insert | Update | Upsert:
+    """The edit that updates live points and inserts the others, from the arguments of `Hierarchy.upsert`."""
+    live, n_edits = state.live, state.n_edits
+    keys, X, column_names = opened(state, X, keys)
+    chosen = as_keys(keys)
+    is_live = np.array([key in state.keys for key in chosen], np.bool_)
+    if not is_live.any():
+        return check_insert(state, X, chosen, sample_weight, progress, moment)
+    if is_live.all():
+        return check_update(state, chosen, X, sample_weight, progress)
+    changed, new = np.flatnonzero(is_live), np.flatnonzero(~is_live)
+    old_keys, new_keys = [chosen[i] for i in changed], [chosen[i] for i in new]
+    leaves = state.keys.leaves_of(old_keys)
+    weights = as_weights(sample_weight, len(chosen))
+    old_weights = live.tree.size[leaves] if sample_weight is None else weights[changed]
+    order, position = order_and_positions(state, leaves)
+    with of_pairs(progress) as callback:
+        updated, added = receive_both(live, X, order, position, changed, new, callback, state.note_narrowing)
+    state.refuse_edits_since(n_edits)
+    live.check_range(updated, old_weights)
+    live.check_range(added, weights[new])
+    return Upsert(
+        Insert(added, weights[new], new_keys, moment, column_names),
+        Update(old_keys, leaves, updated, old_weights),
+    )
+
+
 def check_keep(state: State, last: int | None, max_age: float | None, time: float | None) -> Keep:
     """The edit that sets a window, from the arguments of `Hierarchy.keep`."""
-    limits = None if last is None and max_age is None else Window(last, max_age)
+    if last is None and max_age is None:
+        raise ParameterError(
+            "keep takes last, max_age or both; it got neither", remedy="use keep_all() to lift a window"
+        )
+    limits = Window(last, max_age)
     return Keep(limits, moment_of(_window_with(state, limits), time))
 
 
 def insert(
-    state: State, X: Any, keys: Any, sample_weight: Any, progress: Progress | None, time: float | None
+    state: State, X: Any, keys: Any, sample_weight: Any, progress: Progress | bool | None, time: float | None
 ) -> list[Hashable]:
     """Insert points; if there are none, only move the window."""
     moment = None if state.window is None and time is None else moment_of(state.window, time)
@@ -183,6 +248,18 @@ def insert(
     return []
 
 
+def upsert(
+    state: State, X: Any, keys: Any, sample_weight: Any, progress: Progress | bool | None, time: float | None
+) -> list[Hashable]:
+    """Update the points that are live, insert the others, and return the keys of these."""
+    moment = None if state.window is None and time is None else moment_of(state.window, time)
+    edit = check_upsert(state, X, keys, sample_weight, progress, moment)
+    if not isinstance(edit, Upsert) and edit.weights.size == 0:
+        return []
+    added: list[Hashable] | None = commit(state, edit)
+    return added or []
+
+
 def remove(state: State, keys: Any) -> None:
     """Remove points, if there are any."""
     edit = check_remove(state, keys)
@@ -190,11 +267,17 @@ def remove(state: State, keys: Any) -> None:
         commit(state, edit)
 
 
-def update(state: State, keys: Any, X: Any, sample_weight: Any, progress: Progress | None) -> None:
+def update(state: State, keys: Any, X: Any, sample_weight: Any, progress: Progress | bool | None) -> None:
     """Update points, if there are any."""
     edit = check_update(state, keys, X, sample_weight, progress)
     if edit.keys:
         commit(state, edit)
+
+
+def keep_all(state: State) -> None:
+    """Lift the window, if there is one."""
+    if state.window is not None:
+        commit(state, Keep(None, None))
 
 
 def expire(state: State, time: float | None) -> list[Hashable]:
@@ -215,25 +298,25 @@ def refine(
     seconds: float | None = None,
     moves: int | None = None,
     until: str | None = None,
-    progress: Callable[[Report], object] | None = None,
+    progress: Callable[[Report], object] | bool | None = None,
 ) -> Report:
     """Refine within budgets. If there is a journal, the progress of the refinement is recorded there."""
     budget = as_seconds(seconds)
     max_moves = None if moves is None else as_whole_number("moves", moves)
     goal = as_choice("until", state.live.aim.goal if until is None else until, GOALS)
-    callback = as_progress(progress)
-    if state.journal is None:
-        return _refine(state, goal, budget, max_moves, callback)
+    with of_refinement(progress) as callback:
+        if state.journal is None:
+            return _refine(state, goal, budget, max_moves, callback)
 
-    def run_with(keep: Callable[[Report], object]) -> Report:
-        def both(report: Report) -> None:
-            keep(report)
-            if callback is not None:
-                callback(report)
+        def run_with(keep: Callable[[Report], object]) -> Report:
+            def both(report: Report) -> None:
+                keep(report)
+                if callback is not None:
+                    callback(report)
 
-        return _refine(state, goal, budget, max_moves, both)
+            return _refine(state, goal, budget, max_moves, both)
 
-    return state.journal.refining(goal, run_with, seconds is not None)
+        return state.journal.refining(goal, run_with, seconds is not None)
 
 
 def set_scheme(state: State, scheme: Scheme, X: Any) -> Report:
@@ -266,6 +349,7 @@ def begin(state: State, X: Any, keys: Any, sample_weight: Any) -> tuple[NDArray[
     state.live = _with_room(state.live, edit.points, count)
     leaves = state.live.add_leaves(edit.points, edit.weights, state.keys.next_births(count), NO_LEAVES)
     state.keys.add(edit.keys, leaves)
+    state.column_names = edit.column_names or state.column_names
     return leaves, edit.points
 
 
@@ -279,16 +363,56 @@ def order_and_positions(state: State, leaves: NDArray[np.int32]) -> tuple[NDArra
     return order, place[leaves >> 1]
 
 
+def opened(state: State, X: Any, keys: Any = None) -> tuple[Any, Any, tuple[str, ...] | None]:
+    """Keys, points, and the names of their columns: a data frame may have all three."""
+    if type(X) is np.ndarray or not is_frame(X):
+        return keys, X, None
+    if isinstance(keys, str):
+        keys, X = take_keys(X, keys)
+    if state.live.scheme.holds == DISSIMILARITIES:
+        return keys, X, None
+    return keys, *in_order(X, state.column_names)
+
+
+def _check_number_of_columns(names: tuple[str, ...], points: Incoming) -> None:
+    if points.n_columns not in (None, len(names)):
+        raise DimensionError(f"X must have {len(names)} columns, {listed(names)}; it has {points.n_columns}")
+
+
 def _objects(live: LiveTree, leaves: NDArray[np.int32]) -> Any:
     """The objects of a tree whose metric is a function; none for other trees."""
     return live.points(leaves) if live.scheme.holds == OBJECTS and leaves.size else []
 
 
 def _insert(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
-    """Insert points, remove those that are then outside the window, and return the new keys.
+    """Insert points, remove those that are then outside the window, and return the new keys."""
+    added = _add(state, edit, held)
+    if state.window is not None:
+        _move_window(state, state.window, edit.moment)
+    return added
 
-    Points that would be outside immediately are numbered, but never enter the tree.
-    """
+
+def _upsert(state: State, edit: Upsert, held: Uninterrupted) -> list[Hashable]:
+    """Insert points and update others, and return the new keys. The insertion comes first, as it may fail."""
+    n_live = len(state.keys)
+    added = _add(state, edit.insert, held)
+    n_passing = len(added) - (len(state.keys) - n_live)
+    points = without_columns(edit.update.points, n_live, n_passing)
+    _update(state, replace(edit.update, leaves=state.keys.leaves_of(edit.update.keys), points=points))
+    if state.window is not None:
+        _move_window(state, state.window, edit.insert.moment)
+    return added
+
+
+def _move_window(state: State, window: MovingWindow, moment: Moment | None) -> None:
+    """Admit the points that have just come, and remove those that are now outside the window."""
+    window.admit(state.keys.next_birth, moment)
+    _take_out(state, *_outside(state, moment))
+    window.move_to(moment)
+
+
+def _add(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
+    """Insert points, and return their keys; those that the window would not keep are numbered only."""
     keys, window = state.keys, state.window
     n_passing = 0 if window is None else window.n_passing(edit.weights.size)
     points, weights = edit.points, edit.weights
@@ -314,10 +438,8 @@ def _insert(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
         raise
     state.live = live
     state.n_edits += 1
-    if window is not None:
-        window.admit(keys.next_birth, edit.moment)
-        _take_out(state, *_outside(state, edit.moment))
-        window.move_to(edit.moment)
+    if edit.column_names is not None:
+        state.column_names = edit.column_names
     return added
 
 
@@ -436,7 +558,11 @@ def _adopt(state: State, scheme: Scheme, X: Any) -> None:
             f"the hierarchy does not have what metric={scheme.metric_name} compares: give X, {what} in the order of "
             "keys()"
         )
-    n_edits = state.n_edits
+    n_edits, column_names = state.n_edits, state.column_names
+    if scheme.holds == DISSIMILARITIES:
+        column_names = None
+    elif X is not None:
+        X, column_names = in_order(X, None) if is_frame(X) else (X, None)
     if X is None and scheme.metric == old.scheme.metric and old.needs_order:
         points = receive_again(old, leaves)
     else:
@@ -450,5 +576,5 @@ def _adopt(state: State, scheme: Scheme, X: Any) -> None:
     with Uninterrupted():
         live.adopt(old, leaves, points)
         with state.lock.access:
-            state.live = live
+            state.live, state.column_names = live, column_names
             state.n_edits += 1

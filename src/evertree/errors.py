@@ -6,6 +6,8 @@ Where a built-in exception has the same meaning, ours is also a subclass of it: 
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -55,6 +57,14 @@ class EvertreeError(Exception):
         return self.problem if self.remedy is None else f"{self.problem}: {self.remedy}"
 
 
+class EvertreeWarning(UserWarning):
+    """Base class of all warnings of evertree."""
+
+
+class PrecisionWarning(EvertreeWarning):
+    """Values are rounded to float32, because the first points of the hierarchy were float32."""
+
+
 class ParameterError(EvertreeError, ValueError):
     """An option has an invalid value. The message lists the valid ones."""
 
@@ -77,6 +87,10 @@ class DataError(EvertreeError, ValueError):
 
 class DimensionError(DataError):
     """The wrong number of dimensions, columns or rows: reshape, or use the same columns as earlier points."""
+
+
+class ColumnNamesError(DimensionError):
+    """A data frame whose columns are not those of earlier points. The message names them."""
 
 
 class NotNumericError(DataError, TypeError):
@@ -208,3 +222,11 @@ def counting_rows_from(first: int) -> Iterator[None]:
 def name_rows(rows: NDArray[np.intp]) -> str:
     """Row numbers for an error message."""
     return f"row{'s' if rows.size > 1 else ''} {listed((rows + _first_row.get()).tolist())}"
+
+
+def warn(message: str, category: type[EvertreeWarning]) -> None:
+    """Warn at the line of the user's code that called into evertree."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "evertree":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -6,8 +6,8 @@ Signatures and docstrings only: each method calls the module that does the work.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evertree import anomalies, checks, constructors, cuts, edits, exports, locate, nodes
 from evertree.anomalies import Anomaly
 from evertree.checks import Instability
-from evertree.input.arrays import GOALS, as_choice, as_threads, as_whole_number, as_width
+from evertree.input.arrays import GOALS, as_choice, as_column_names, as_threads, as_whole_number, as_width
 from evertree.input.keys import KeyTable
 from evertree.input.points import Progress
 from evertree.io import snapshot
@@ -28,6 +28,9 @@ from evertree.tree import Aim, LiveTree, new_tree, views
 from evertree.tree.refine import Report
 from evertree.tree.scheme import Scheme
 from evertree.windows import MovingWindow, Window
+
+#: An array, or another collection, of nodes.
+NodeArray = NDArray[np.integer] | Sequence[int]
 
 
 class Hierarchy:
@@ -64,11 +67,16 @@ class Hierarchy:
         the tree with None. Small trees, and refinements with a budget of moves, use one thread.
     seed : int
         The seed of random choices: `Hierarchy.random`, and the nodes that `instability` samples.
+    column_names : collection of str, optional
+        The names of the columns of arrays. By default they are those of the first data frame, if there is one.
 
     Notes
     -----
     float32 points stay float32; everything else becomes float64. The first points set the type; later ones are
-    converted.
+    converted, with a warning if that rounds them.
+
+    The columns of a data frame go by name: in another order they are put in order, and missing or unknown ones are an
+    error. Those of an array go by position.
 
     Ward, and average on ``"sqeuclidean"``, ``"cosine"`` or ``"correlation"``, are computed from means and variances: an
     edit takes microseconds whatever the number of points, and memory is twice the data (three times where the points
@@ -113,11 +121,13 @@ class Hierarchy:
         search_width: int | None = 4,
         n_jobs: int | None = None,
         seed: int = 0,
+        column_names: Iterable[str] | None = None,
     ) -> None:
         aim = Aim(as_choice("goal", goal, GOALS), as_width(search_width), as_threads(n_jobs))
         live = new_tree(Scheme(linkage, metric, metric_params), aim, None, np.dtype(np.float64))
+        names = as_column_names(column_names)
         #: What the hierarchy holds: the low-level interface, for code that builds, saves or checks whole trees.
-        self.state = State(live, KeyTable(), None, as_whole_number("seed", seed))
+        self.state = State(live, KeyTable(), None, as_whole_number("seed", seed), names)
 
     @classmethod
     def random(
@@ -235,9 +245,10 @@ class Hierarchy:
     def insert(
         self,
         X: Any,
+        *,
         keys: Any = None,
         sample_weight: Any = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         time: float | None = None,
     ) -> list[Hashable]:
         """Add points one by one: all of them or, on an error, none.
@@ -256,8 +267,9 @@ class Hierarchy:
             the index that holds the keys; the column is then not part of the points.
         sample_weight : array of shape (k,), optional
             Positive; a point of weight 2 counts as two points.
-        progress : callable, optional
-            If the metric is a function: called with the number of pairs evaluated so far and the total.
+        progress : bool or callable, optional
+            If the metric is a function: True shows a progress bar; a function is called with the number of pairs
+            evaluated so far and the total.
         time : float, optional
             If the window has an age limit: when the points arrived, as for `keep`. By default now.
 
@@ -299,6 +311,7 @@ class Hierarchy:
         Parameters
         ----------
         keys : a key, or a collection of keys
+            A tuple that is a live key is one key, here and wherever keys are named.
 
         Examples
         --------
@@ -311,7 +324,7 @@ class Hierarchy:
         edits.remove(self.state, keys)
 
     @editing
-    def update(self, keys: Any, X: Any, sample_weight: Any = None, progress: Progress | None = None) -> None:
+    def update(self, keys: Any, X: Any, *, sample_weight: Any = None, progress: Progress | bool | None = None) -> None:
         """Give live points new values: all of them or, on an error, none.
 
         The points are removed and inserted again; they keep their keys and their positions in ``keys()``.
@@ -324,7 +337,7 @@ class Hierarchy:
             ``keys()``: of shape (k, n), or (n,) for one key.
         sample_weight : array of shape (k,), optional
             By default the weights do not change.
-        progress : callable, optional
+        progress : bool or callable, optional
             As for `insert`.
 
         Examples
@@ -337,8 +350,48 @@ class Hierarchy:
         """
         edits.update(self.state, keys, X, sample_weight, progress)
 
+    @editing
+    def upsert(
+        self,
+        X: Any,
+        *,
+        keys: Any,
+        sample_weight: Any = None,
+        progress: Progress | bool | None = None,
+        time: float | None = None,
+    ) -> list[Hashable]:
+        """Update the points that are live, and insert the others: all of them or, on an error, none.
+
+        Parameters
+        ----------
+        X : array of shape (k, n_columns), or a collection of k objects
+            With ``metric="precomputed"``, dissimilarities to the n live points, in the order of ``keys()``, then to the
+            new ones.
+        keys : collection of k hashable values, or str
+            As for `insert`.
+        sample_weight : array of shape (k,), optional
+            By default live points keep their weights, and new ones have weight 1.
+        progress, time : optional
+            As for `insert`.
+
+        Returns
+        -------
+        keys : list
+            The keys of the new points.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0]], keys=["a", "b"])
+        >>> h.upsert([[6.0], [1.0]], keys=["b", "c"])
+        ['c']
+        >>> h.points(["a", "b", "c"]).tolist()
+        [[0.0], [6.0], [1.0]]
+        """
+        return edits.upsert(self.state, X, keys, sample_weight, progress, time)
+
     @reading
-    def check(self, X: Any, keys: Any = None, sample_weight: Any = None) -> None:
+    def check(self, X: Any, *, keys: Any = None, sample_weight: Any = None) -> None:
         """Raise the error that `insert` would raise for these points, without changing anything.
 
         Parameters
@@ -357,10 +410,12 @@ class Hierarchy:
         edits.check_insert(self.state, X, keys, sample_weight)
 
     @editing
-    def keep(self, last: int | None = None, max_age: float | None = None, time: float | None = None) -> list[Hashable]:
+    def keep(
+        self, *, last: int | None = None, max_age: float | None = None, time: float | None = None
+    ) -> list[Hashable]:
         """Keep only the most recent points from now on: older ones are removed now and in every later insertion.
 
-        Called without a limit, it removes the window, and points stay until they are removed.
+        `keep_all` lifts this window again.
 
         Parameters
         ----------
@@ -414,6 +469,21 @@ class Hierarchy:
         return gone
 
     @editing
+    def keep_all(self) -> None:
+        """Lift the window that `keep` has set: points stay until they are removed.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> h.keep(last=1000)
+        []
+        >>> h.keep_all()
+        >>> h.window is None
+        True
+        """
+        edits.keep_all(self.state)
+
+    @editing
     def expire(self, time: float | None = None) -> list[Hashable]:
         """Remove the points that are too old by now, without inserting any.
 
@@ -442,9 +512,10 @@ class Hierarchy:
     def refine(
         self,
         seconds: float | None = None,
+        *,
         moves: int | None = None,
         until: str | None = None,
-        progress: Callable[[Report], object] | None = None,
+        progress: Callable[[Report], object] | bool | None = None,
     ) -> Report:
         """Improve the tree until it reaches its goal or a budget is spent. Call it again to continue.
 
@@ -459,8 +530,9 @@ class Hierarchy:
             The maximum number of moves. A graft counts as one.
         until : {"stable", "homogeneous"}, optional
             By default the hierarchy's goal.
-        progress : callable, optional
-            Called with a `Report` about ten times a second, and once at the end.
+        progress : bool or callable, optional
+            True shows a progress bar, in a terminal or a notebook (with tqdm: ``pip install 'evertree[progress]'``). A
+            function is called with a `Report` about ten times a second, and once at the end.
 
         Returns
         -------
@@ -626,6 +698,23 @@ class Hierarchy:
         2
         """
         return self.state.live.n_columns
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The names of the columns: those given at the start, or those of the first data frame; None without any.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert(pd.DataFrame({"price": [1.0, 2.0], "weight": [5.0, 4.0]}))
+        >>> h.column_names
+        ('price', 'weight')
+        >>> keys = h.insert(pd.DataFrame({"weight": [6.0], "price": [3.0]}))
+        >>> h.points()[-1]
+        array([3., 6.])
+        """
+        return self.state.column_names
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -853,9 +942,13 @@ class Hierarchy:
         """
         return nodes.above(self.state, nodes.leaf(self.state, key))
 
+    @overload
+    def parent(self, /, node: int) -> int: ...
+    @overload
+    def parent(self, /, node: NodeArray) -> NDArray[np.int32]: ...
     @reading
-    def parent(self, node: int) -> int:
-        """The parent of a node; -1 (``et.NULL``) for the root.
+    def parent(self, node: Any) -> Any:
+        """The parent of a node, or an array of those of several nodes; -1 (``et.NULL``) for the root.
 
         Examples
         --------
@@ -866,9 +959,13 @@ class Hierarchy:
         """
         return nodes.parent(self.state, node)
 
+    @overload
+    def children(self, /, node: int) -> tuple[int, ...]: ...
+    @overload
+    def children(self, /, node: NodeArray) -> NDArray[np.int32]: ...
     @reading
-    def children(self, node: int) -> tuple[int, ...]:
-        """The two children of a node; none for a leaf.
+    def children(self, node: Any) -> Any:
+        """The two children of a node, none for a leaf; for k nodes an array of shape (k, 2), with -1 for leaves.
 
         Examples
         --------
@@ -879,9 +976,13 @@ class Hierarchy:
         """
         return nodes.children(self.state, node)
 
+    @overload
+    def sibling(self, /, node: int) -> int: ...
+    @overload
+    def sibling(self, /, node: NodeArray) -> NDArray[np.int32]: ...
     @reading
-    def sibling(self, node: int) -> int:
-        """The other child of a node's parent; -1 (``et.NULL``) for the root.
+    def sibling(self, node: Any) -> Any:
+        """The other child of a node's parent, or an array for several nodes; -1 (``et.NULL``) for the root.
 
         Examples
         --------
@@ -892,9 +993,13 @@ class Hierarchy:
         """
         return nodes.sibling(self.state, node)
 
+    @overload
+    def members(self, /, node: int) -> list[Hashable]: ...
+    @overload
+    def members(self, /, node: NodeArray) -> list[list[Hashable]]: ...
     @reading
-    def members(self, node: int) -> list[Hashable]:
-        """The keys of the points below a node, oldest first.
+    def members(self, node: Any) -> Any:
+        """The keys of the points below a node, oldest first; for several nodes a list of such lists.
 
         Examples
         --------
@@ -902,12 +1007,20 @@ class Hierarchy:
         >>> keys = h.insert([[0.0], [5.0], [1.0]])
         >>> h.members(h.parent(h.leaf(0)))
         [0, 2]
+        >>> h.members(h.nodes())
+        [[0], [2], [0, 2], [1], [0, 1, 2]]
         """
         return nodes.members(self.state, node)
 
+    @overload
+    def height(self, /, node: int) -> float: ...
+    @overload
+    def height(self, /, node: NodeArray) -> NDArray[np.float64]: ...
     @reading
-    def height(self, node: int) -> float:
+    def height(self, node: Any) -> Any:
         """The linkage between the children of a node, in SciPy's units (Ward: √(2ζ)); 0 for a leaf.
+
+        For several nodes an array.
 
         Examples
         --------
@@ -915,8 +1028,27 @@ class Hierarchy:
         >>> keys = h.insert([[0.0], [3.0]])
         >>> h.height(h.root)
         3.0
+        >>> h.height(h.nodes())
+        array([0., 0., 3.])
         """
         return nodes.height(self.state, node)
+
+    @overload
+    def size(self, /, node: int) -> int: ...
+    @overload
+    def size(self, /, node: NodeArray) -> NDArray[np.int64]: ...
+    @reading
+    def size(self, node: Any) -> Any:
+        """The number of points below a node, 1 for a leaf; for several nodes an array.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [5.0], [1.0]])
+        >>> h.size(h.root), h.size(h.nodes())
+        (3, array([1, 1, 2, 1, 3]))
+        """
+        return nodes.size(self.state, node)
 
     @reading
     def prototypes(self, nodes: Any = None) -> dict[int, Hashable]:
@@ -966,15 +1098,15 @@ class Hierarchy:
         return views.linkage_matrix(self.state.live, self.state.keys.leaves())
 
     @reading
-    def cophenetic(self, monotone: bool = True) -> NDArray[np.float64]:
-        """The induced ultrametric: the height at which each pair of points is merged, in condensed form. O(n²).
-
-        This is the matrix U of the paper's section 5.2. As in the paper, a Ward tree gets the heights of average
-        linkage on the metric here, because Ward's own values do not have the units of distances; so the result differs
-        from ``scipy.cluster.hierarchy.cophenet(h.linkage_matrix())``.
+    def cophenetic(self, *, as_dissimilarity: bool = False, monotone: bool = True) -> NDArray[np.float64]:
+        """The height at which each pair of points is merged, in condensed form: SciPy's ``cophenet``. O(n²).
 
         Parameters
         ----------
+        as_dissimilarity : bool
+            Whether to give values in the units of the metric, to be compared with the dissimilarities themselves: the
+            matrix U of the paper's section 5.2. It differs for Ward, whose own heights grow with the sizes of clusters:
+            the heights are then those of average linkage.
         monotone : bool
             Whether to make heights monotone, as everywhere else, so that the result is an ultrametric. The paper uses
             them unchanged, which matters for Ward: average heights of a Ward tree need not be monotone.
@@ -991,11 +1123,11 @@ class Hierarchy:
         >>> h.cophenetic()
         array([4.5, 1. , 4.5])
         """
-        return views.cophenetic(self.state.live, self.state.keys.leaves(), monotone)
+        return views.cophenetic(self.state.live, self.state.keys.leaves(), as_dissimilarity, monotone)
 
     @reading
     def cut(
-        self, n_clusters: int | None = None, height: float | None = None, min_cluster_size: int | None = None
+        self, *, n_clusters: int | None = None, height: float | None = None, min_cluster_size: int | None = None
     ) -> NDArray[np.int64]:
         """Cut the tree into `n_clusters` clusters, or at a height, or into clusters of a minimum size.
 
@@ -1037,6 +1169,7 @@ class Hierarchy:
     @reading
     def cuts(
         self,
+        *,
         n_clusters: Iterable[int] = (),
         height: Iterable[float] = (),
         min_cluster_size: int | None = None,
@@ -1069,6 +1202,7 @@ class Hierarchy:
     @reading
     def partition(
         self,
+        *,
         n_clusters: int | None = None,
         height: float | None = None,
         min_cluster_size: int | None = None,
@@ -1081,8 +1215,9 @@ class Hierarchy:
         n_clusters, height, min_cluster_size
             As for `cut`.
         follow : Partition, optional
-            An earlier partition of this hierarchy: a cluster keeps the id of the one with which it shares most points,
-            so that the total overlap is as large as possible, and a new cluster gets an id that was never used before.
+            An earlier partition of this hierarchy, or of one that it was copied or loaded from: a cluster keeps the id
+            of the one with which it shares most points, so that the total overlap is as large as possible, and a new
+            cluster gets an id that was never used before.
 
         Returns
         -------
@@ -1102,7 +1237,10 @@ class Hierarchy:
 
     @reading
     def locate(self, X: Any, reject_above: float | None = None) -> list[Location]:
-        """Where points would be inserted. The tree does not change. O(n m), plus a copy of the tree.
+        """Where points would be inserted. The tree does not change.
+
+        Where the linkage follows from means, this takes some microseconds for each point, and more where the nearest
+        point is hard to find, in many columns; otherwise points are compared with all others.
 
         Parameters
         ----------
@@ -1131,7 +1269,7 @@ class Hierarchy:
         return locate.locate(self.state, X, reject_above)
 
     @reading
-    def score_samples(self, X: Any = None, measure: str = "jump", *, keys: Any = None) -> NDArray[np.float64]:
+    def anomaly_scores(self, X: Any = None, measure: str = "jump", *, keys: Any = None) -> NDArray[np.float64]:
         """Anomaly scores of points: the higher, the more anomalous. The tree does not change.
 
         On the way from a point to the root, the cluster that contains it, at first the point alone, joins another one
@@ -1156,8 +1294,7 @@ class Hierarchy:
         Returns
         -------
         scores : ndarray of shape (k,)
-            For live points in the order of ``keys()``. (The outlier detectors of scikit-learn have the opposite sign,
-            and so has ``AnytimeClustering.score_samples``.)
+            For live points in the order of ``keys()``. `score_samples` has the opposite sign, as in scikit-learn.
 
         Notes
         -----
@@ -1169,14 +1306,27 @@ class Hierarchy:
         --------
         >>> h = et.Hierarchy()
         >>> keys = h.insert([[0.0], [1.0], [2.0], [3.0], [50.0]])
-        >>> h.score_samples().round(1)
+        >>> h.anomaly_scores().round(1)
         array([ 18.8,  18.8,  18.8,  18.8, 142.4])
-        >>> h.score_samples(measure="displacement")
+        >>> h.anomaly_scores(measure="displacement")
         array([1., 1., 1., 1., 4.])
-        >>> h.score_samples([[2.4], [90.0]]).round(1)
+        >>> h.anomaly_scores([[2.4], [90.0]]).round(1)
         array([15.4, 40. ])
         """
-        return anomalies.score_samples(self.state, X, measure, keys)
+        return anomalies.scores(self.state, X, measure, keys)
+
+    @reading
+    def score_samples(self, X: Any = None, measure: str = "jump", *, keys: Any = None) -> NDArray[np.float64]:
+        """The opposite of `anomaly_scores`, as in scikit-learn: the lower, the more abnormal.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy()
+        >>> keys = h.insert([[0.0], [1.0], [2.0], [3.0], [50.0]])
+        >>> h.score_samples([[2.4], [90.0]]).round(1)
+        array([-15.4, -40. ])
+        """
+        return -anomalies.scores(self.state, X, measure, keys)
 
     @reading
     def anomalies(self, X: Any = None, n: int | None = 10, measure: str = "jump") -> list[Anomaly]:
@@ -1185,7 +1335,7 @@ class Hierarchy:
         Parameters
         ----------
         X : optional
-            As for `score_samples`.
+            As for `anomaly_scores`.
         n : int or None
             The maximum number of points; None for all.
         measure : {"jump", "displacement"}
@@ -1568,7 +1718,7 @@ class Hierarchy:
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = self.copy().state  # what is pickled later must be consistent
-        return _unpickled, (state.live, state.keys, state.window, state.seed)
+        return _unpickled, (state.live, state.keys, state.window, state.seed, state.column_names)
 
 
 def from_state(state: State) -> Hierarchy:
@@ -1578,8 +1728,14 @@ def from_state(state: State) -> Hierarchy:
     return h
 
 
-def _unpickled(live: LiveTree, keys: KeyTable, window: MovingWindow | None, seed: int) -> Hierarchy:
-    return from_state(State(live, keys, window, seed))
+def _unpickled(
+    live: LiveTree,
+    keys: KeyTable,
+    window: MovingWindow | None,
+    seed: int,
+    column_names: tuple[str, ...] | None = None,
+) -> Hierarchy:
+    return from_state(State(live, keys, window, seed, column_names))
 
 
 def load(path: str | os.PathLike[str], metric: Callable[..., Any] | None = None) -> Hierarchy:

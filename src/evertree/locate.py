@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree import nodes
+from evertree.edits import NO_LEAVES, opened
 from evertree.input.arrays import as_height
 from evertree.input.points import receive_alone
-from evertree.nodes import above
+from evertree.locking import Uninterrupted
 from evertree.state import State
 from evertree.tree import Incoming, views
+
+#: Points that are located together.
+_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -60,23 +65,38 @@ def locate(state: State, X: Any, reject_above: float | None) -> list[Location]:
     state.require_points("locate")
     if reject_above is not None:
         reject_above = as_height("reject_above", reject_above)
-    leaves, keys = state.keys.leaves(), state.keys.keys()
+    live = state.live
+    leaves = state.keys.leaves() if live.needs_order or not live.scheme.has_statistics else NO_LEAVES
     points = compared(state, X, leaves)
-    live, new = state.live.with_guests(points, state.keys.next_births(len(points)), leaves)
-    places, values = live.find_places(new)
-    nearest, distances = live.nearest(new, leaves)
-    top = float(views.find_merges(live).height[live.root])
-    found = []
-    columns = (places, live.scheme.height(values), nearest, distances)
-    for place, height, position, distance in zip(*(column.tolist() for column in columns), strict=True):
-        rejected, reason = _verdict(height, reject_above, top)
-        found.append(Location(place, height, tuple(above(state, place)), keys[position], distance, rejected, reason))
+    top = nodes.height(state, live.root) if live.n_pending == 0 else float(views.find_merges(live).height[live.root])
+    found: list[Location] = []
+    for some in _parts(points):
+        with Uninterrupted(), live.guests(some, state.keys.next_births(len(some)), leaves) as (host, guests):
+            places, values = host.find_places(guests)
+            nearest, distances = host.nearest(guests, leaves)
+        columns = (places, live.scheme.height(values), distances)
+        keys = nodes.keys_of(state, nearest)
+        for key, place, height, distance in zip(keys, *(column.tolist() for column in columns), strict=True):
+            rejected, reason = _verdict(height, reject_above, top)
+            path = tuple(nodes.above(state, place))
+            found.append(Location(place, height, path, key, distance, rejected, reason))
     return found
+
+
+def _parts(points: Incoming) -> Iterator[Incoming]:
+    """Vectors in parts, so that few rows are needed for them; other points all at once."""
+    if points.coordinates is None:
+        yield points
+        return
+    for start in range(0, len(points), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        yield Incoming(points.points[some], points.coordinates[some])
 
 
 def compared(state: State, X: Any, leaves: NDArray[np.int32]) -> Incoming:
     """New points, checked; if dissimilarities are stored, compared with all live points, which are at `leaves`."""
     n_edits = state.n_edits
+    _, X, _ = opened(state, X)
     points = receive_alone(state.live.scheme, X, state.live, leaves)
     state.refuse_edits_since(n_edits)
     state.live.check_range(points, np.ones(len(points)))

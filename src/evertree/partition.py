@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
@@ -19,7 +19,7 @@ from evertree.input.arrays import as_whole_number
 from evertree.kernels.columns import NOISE, NULL
 
 #: What can happen to a cluster, in the order of the table.
-EVENTS = ("born", "died", "split", "merged", "grew", "shrank")
+EVENTS = ("born", "died", "split", "merged", "grew", "shrank", "exchanged")
 
 #: Instead of an id: the key is not in the partition at all. (NOISE: it is there, but in no cluster.)
 ABSENT = -2
@@ -44,19 +44,35 @@ class PointKeys:
     lineage : object, optional
         The token of that hierarchy. Equal numbers mean the same point only if the token is the same object: copies of a
         hierarchy later give the same numbers to different points. It is not the same object after pickling.
+    family : object, optional
+        The token that a hierarchy shares with its copies. A partition of another family is of other points.
+    is_numbered : bool
+        Whether the keys are the insertion numbers.
     """
 
     keys: tuple[Hashable, ...]
     births: NDArray[np.int64] | None = None
     lineage: object = None
+    family: object = None
+    is_numbered: bool = False
 
     def __len__(self) -> int:
         return len(self.keys)
 
     @cached_property
-    def position(self) -> dict[Hashable, int]:
+    def position(self) -> dict[object, int]:
         """The position of each key. Building the dict takes longer than the rest of a partition, so it is lazy."""
         return dict(zip(self.keys, range(len(self.keys)), strict=True))
+
+    def place_of(self, key: object) -> int:
+        """The position of a key, NULL if it is not there. O(log n) for numbered keys, O(1) for others."""
+        if self.is_numbered and self.births is not None and type(key) is int:
+            place = int(np.searchsorted(self.births, key))
+            return place if place < len(self) and self.births[place] == key else NULL
+        try:
+            return self.position.get(key, NULL)
+        except TypeError:  # it cannot be hashed
+            return NULL
 
     def places_in(self, other: PointKeys) -> NDArray[np.intp]:
         """The position of each key in `other`, NULL if it is not there. O(n), in NumPy for the same hierarchy."""
@@ -78,7 +94,7 @@ class PointKeys:
         return np.flatnonzero(is_missing[:-1])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PointKeys, (self.keys, self.births, self.lineage)  # without the positions
+        return PointKeys, (self.keys,)  # tokens mean nothing elsewhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,27 +209,50 @@ class Partition:
         """
         return self._next_id
 
+    def is_of_another(self, family: object) -> bool:
+        """Whether it is known to be of another hierarchy than that of this token, and of no copy of it."""
+        return self._points.family not in (None, family)
+
     @property
     def _keys(self) -> tuple[Hashable, ...]:
         return self._points.keys
 
-    @property
-    def _position(self) -> dict[Hashable, int]:
-        return self._points.position
-
     def __len__(self) -> int:
         return len(self.ids)
 
-    #: Keys or ids? Use `keys` or `ids`. (Without this, Python would ask for the points 0, 1, ….)
-    __iter__ = None
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.ids)
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._position
+    def __contains__(self, id: object) -> bool:  # noqa: A002
+        return isinstance(id, numbers.Integral) and int(id) >= 0 and bool(np.any(self.labels == int(id)))
 
-    def __getitem__(self, key: Hashable) -> int:
-        if key not in self._position:
+    def __getitem__(self, _: object) -> None:
+        raise TypeError("a partition is a collection of cluster ids: use cluster_of(key), or members(id)")
+
+    def cluster_of(self, key: Hashable) -> int:
+        """The id of the cluster of a point; -1 if it is in none.
+
+        Examples
+        --------
+        >>> p = et.Partition.of(["a", "b", "c"], [0, 0, 1])
+        >>> p.cluster_of("c")
+        1
+        """
+        place = self._points.place_of(key)
+        if place == NULL:
             raise UnknownKeyError(f"no point of this partition has the key {key!r}")
-        return int(self.labels[self._position[key]])
+        return int(self.labels[place])
+
+    def has_key(self, key: object) -> bool:
+        """Whether a point with this key is in the partition.
+
+        Examples
+        --------
+        >>> p = et.Partition.of(["a", "b", "c"], [0, 0, 1])
+        >>> p.has_key("c"), 1 in p, list(p)
+        (True, True, [0, 1])
+        """
+        return self._points.place_of(key) != NULL
 
     def __repr__(self) -> str:
         n_noise = int(np.count_nonzero(self.labels == NOISE))
@@ -276,12 +315,13 @@ class Partition:
 
             - ``event``: ``born``: an id that is new; ``died``: an id that is gone; ``split``: at least two clusters
               have most of their points from this one; ``merged``: at least two earlier clusters have most of their
-              points in this one; ``grew``: points joined; ``shrank``: points left. "Most" is more than half of those
-              that were live both times.
+              points in this one; ``grew``: it has more points than before; ``shrank``: it has fewer; ``exchanged``: it
+              has as many, but not the same. "Most" is more than half of those that were live both times.
             - ``id``: the cluster
             - ``before``, ``after``: its size then and now
-            - ``others``: the ids where its points came from (born, merged, grew) or went to (died, split, shrank)
-            - ``keys``: the keys that moved
+            - ``others``: the ids where points came from (born, merged, grew), went to (died, split, shrank), or both
+              (exchanged)
+            - ``keys``: the keys of these points
 
         Examples
         --------
@@ -366,12 +406,14 @@ class Flow:
         then, now = self._before.sizes(), self._after.sizes()
         sources, targets = self._counts(now)
         both = [c for c in then if c in now]
+        exchanged = {c: sources[c] | targets[c] for c in both}
         found: list[Event] = []
         for event, clusters, related in (
             ("born", [c for c in now if c not in then], sources),
             ("died", [c for c in then if c not in now], targets),
-            ("grew", [c for c in both if sources[c].keys() - {c}], sources),
-            ("shrank", [c for c in both if targets[c].keys() - {c}], targets),
+            ("grew", [c for c in both if now[c] > then[c]], sources),
+            ("shrank", [c for c in both if now[c] < then[c]], targets),
+            ("exchanged", [c for c in both if now[c] == then[c] and sources[c].keys() - {c}], exchanged),
         ):
             for c in clusters:
                 others = sorted(related[c].keys() - {c, NOISE, ABSENT})
@@ -408,6 +450,8 @@ class Flow:
             if event in ("split", "merged"):
                 pairs = [(c, other) if event == "split" else (other, c) for other in others]
                 found.append([key for pair in pairs for key in moved.get(pair, ())])
+            elif event == "exchanged":
+                found.append(left.get(c, []) + came.get(c, []))
             else:
                 found.append((came if event in ("born", "grew") else left).get(c, []))
         return found

@@ -44,7 +44,12 @@ def cophenetic_correlation(h: Hierarchy, diagonal: bool = False, monotone: bool 
     0.867
     """
     n, d, u = _measured(
-        h, lambda live, leaves: (leaves.size, live.dissimilarities(leaves), views.cophenetic(live, leaves, monotone))
+        h,
+        lambda live, leaves: (
+            leaves.size,
+            live.dissimilarities(leaves),
+            views.cophenetic(live, leaves, True, monotone),
+        ),
     )
     # Each pair counts twice and each point once with zeros: n² terms.
     weight, n_terms = (2.0, float(n * n)) if diagonal else (1.0, float(d.size))

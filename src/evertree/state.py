@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import EmptyHierarchyError, ParameterError
+from evertree.errors import EmptyHierarchyError, ParameterError, PrecisionWarning, warn
 from evertree.input.arrays import as_keys
 from evertree.input.keys import KeyTable
 from evertree.locking import ReadWriteLock
@@ -53,24 +53,33 @@ class State:
         Which points are kept.
     seed : int
         The seed of random choices.
+    column_names : tuple of str or None
+        The names of the columns, if a data frame had some.
     n_edits : int
         The number of edits so far, to detect one made by a callback.
+    has_narrowed : bool
+        Whether float64 values were rounded to float32, which is said once.
     journal : Journal or None
         Where edits are written before they are made; None in memory.
     lock : ReadWriteLock
         Held by edits and by readers.
     lineage : object
         A token shared by the partitions of this hierarchy and of no other, not even of a copy.
+    family : object
+        A token shared with copies.
     """
 
     live: LiveTree
     keys: KeyTable
     window: MovingWindow | None
     seed: int
+    column_names: tuple[str, ...] | None = None
     n_edits: int = 0
+    has_narrowed: bool = False
     journal: Journal | None = None
     lock: ReadWriteLock = field(default_factory=ReadWriteLock)
     lineage: object = field(default_factory=object)
+    family: object = field(default_factory=object)
 
     def copy(self) -> State:
         """A state that shares nothing with this one, in memory."""
@@ -78,17 +87,34 @@ class State:
         if self.live.has_threads:  # what is left to do is counted when they are done
             live.recount()
         window = None if self.window is None else self.window.copy()
-        return State(live, self.keys.copy(), window, self.seed)
+        return State(live, self.keys.copy(), window, self.seed, self.column_names, family=self.family)
 
     def replace(self, other: State) -> None:
         """Take over the tree, the keys and the window of another state, which is no longer used."""
         with self.lock.access:
             self.live, self.keys, self.window = other.live, other.keys, other.window
+            self.column_names = other.column_names
             self.lineage = object()
 
     def leaves(self, keys: Any = None) -> NDArray[np.int32]:
         """The leaves of some keys as passed by users; by default of all keys, oldest first."""
-        return self.keys.leaves() if keys is None else self.keys.leaves_of(as_keys(keys))
+        return self.keys.leaves() if keys is None else self.keys.leaves_of(self.named(keys))
+
+    def named(self, keys: Any) -> list[Hashable]:
+        """The keys that a user names: a collection of keys, or one key. A tuple that is a live key is one key."""
+        if isinstance(keys, Hashable) and isinstance(keys, Iterable) and keys in self.keys:
+            return [keys]
+        return as_keys(keys)
+
+    def note_narrowing(self) -> None:
+        """Warn, once, that values are rounded to float32."""
+        if not self.has_narrowed:
+            self.has_narrowed = True
+            warn(
+                "X has float64 values, and the hierarchy holds float32, as its first points were: from now on such "
+                "values are rounded to about seven digits. Start with X.astype(np.float64) if that matters",
+                PrecisionWarning,
+            )
 
     def require_points(self, what: str) -> None:
         """Refuse an empty hierarchy."""

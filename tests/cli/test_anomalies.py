@@ -41,7 +41,7 @@ def rows_of(text: str) -> list[dict]:
 def test_points_of_a_tree(tree, h):
     header, first, *others = run("anomalies", tree).stdout.splitlines()
     assert header.split() == ["key", "score", "size", "ratio", "height", "reason"]
-    assert first.split()[:4] == ["out", f"{h.score_samples()[25]:,.6g}", "1", "25"]
+    assert first.split()[:4] == ["out", f"{h.anomaly_scores()[25]:,.6g}", "1", "25"]
     assert first.endswith(f"  {h.anomalies(n=1)[0].reason}")
     assert len(others) == 9
     assert len({line.index("joins") for line in (first, *others) if "  joins" in line}) == 1  # columns are aligned
@@ -58,13 +58,13 @@ def test_how_many():
 def test_all_scores_in_a_table(measure, h):
     text = run("anomalies", "tree.db", "--all", "--measure", measure, "--output", "-").stdout
     found = {row["key"]: float(row["score"]) for row in rows_of(text)}
-    scores = h.score_samples(measure=measure)
+    scores = h.anomaly_scores(measure=measure)
     assert found == {str(key): score for key, score in zip(h.keys(), scores.tolist(), strict=True)}
     assert list(found.values()) == sorted(found.values(), reverse=True)
 
 
 def test_above(h):
-    scores = np.sort(h.score_samples())
+    scores = np.sort(h.anomaly_scores())
     assert json_of("anomalies", "tree.db", "--above", 0)["found"] == 26  # more than 10
     assert json_of("anomalies", "tree.db", "--above", 0, "--top", 3)["found"] == 3
     assert json_of("anomalies", "tree.db", "--above", scores[-1] - 1e-6)["found"] == 1

@@ -64,7 +64,7 @@ def test_a_durable_window_is_seen_by_readers(tmp_path):
         assert reader.refresh()
         assert reader.keys() == [3]
         h.checkpoint()
-        h.keep()
+        h.keep_all()
         assert reader.refresh()
         assert reader.window is None
         h.keep(last=7)

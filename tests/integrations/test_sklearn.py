@@ -63,6 +63,33 @@ def test_distance_threshold(rng):
     assert ours.n_clusters_ == theirs.n_clusters_
 
 
+@pytest.mark.parametrize("linkage", ["ward", "complete", "average", "single"])
+def test_a_threshold_at_equality_is_scikit_learns(linkage):
+    X = np.array([[0.0], [0.0], [1.0], [3.0], [7.0], [15.0]])
+
+    def cut(model, threshold):
+        return model.set_params(n_clusters=None, distance_threshold=max(float(threshold), 0.0)).fit(X)
+
+    ours, theirs = et.AnytimeClustering(linkage=linkage), AgglomerativeClustering(linkage=linkage)
+    heights, other = ours.fit(X).distances_, theirs.set_params(compute_distances=True).fit(X).distances_
+    np.testing.assert_allclose(heights, other)  # by the last digit each is cut at its own
+    for k, shift in [(k, shift) for k in range(5) for shift in (-1e-9, 0.0, 1e-9)]:
+        cut(ours, heights[k] + shift)
+        cut(theirs, other[k] + shift)
+        assert ours.n_clusters_ == theirs.n_clusters_
+        assert adjusted_rand_score(ours.labels_, theirs.labels_) == 1
+
+
+def test_predict_copies_nothing(rng, monkeypatch):
+    X, _ = blobs(rng, 300)
+    model = et.AnytimeClustering(n_clusters=3).fit(X)
+    state = model.hierarchy_.state
+    monkeypatch.setattr(type(state.live), "copy", None)
+    monkeypatch.setattr(type(state.keys), "keys", None)
+    monkeypatch.setattr(type(state.keys), "leaves", None)
+    assert model.predict(X[:150]).tolist() == model.labels_[:150].tolist()
+
+
 def test_partial_fit_keeps_labels(rng):
     X, y = blobs(rng, 90)
     order = np.argsort(y != 2, kind="stable")  # the third class comes first
@@ -300,7 +327,7 @@ def test_scores_have_the_sign_of_scikit_learn(rng):
     model.fit(X)
     for measure in ("jump", "displacement"):
         scores = model.score_samples(new, measure)
-        assert scores.tolist() == (-model.hierarchy_.score_samples(new, measure)).tolist()
+        assert scores.tolist() == (-model.hierarchy_.anomaly_scores(new, measure)).tolist()
         assert scores[1] < scores[0] <= 0
     with pytest.raises(ValueError, match="3 features"):
         model.score_samples([[1.0, 2.0, 3.0]])

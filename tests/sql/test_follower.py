@@ -438,12 +438,15 @@ def test_a_window_is_refused(tmp_path):
     source.insert([(1, 0.0, 0.0), (2, 1.0, 1.0)])
     with source.follow(store=tmp_path / "tree.db", n_clusters=1) as follower:
         follower.hierarchy.keep(last=5)
-        with pytest.raises(ParameterError, match=r"must have no window; it has Window\(last=5, .*lift it by keep\(\)"):
+        wanted = r"must have no window; it has Window\(last=5, .*lift it by keep_all\(\)"
+        with pytest.raises(ParameterError, match=wanted):
+            ParameterError, match=r"must have no window; it has Window\(last=5, .*lift it by keep_all\(\)"
+        ):
             follower.poll()
     with pytest.raises(ParameterError, match="must have no window"):
         source.follow(store=tmp_path / "tree.db", n_clusters=1)
     with et.open(tmp_path / "tree.db") as h:
-        h.keep()
+        h.keep_all()
     with source.follow(store=tmp_path / "tree.db", n_clusters=1) as follower:
         assert len(follower.hierarchy) == 2
 

@@ -29,7 +29,7 @@ def sqlite_source(tmp_path):
 
 
 def scores_of(h: et.Hierarchy, measure: str = "jump") -> dict:
-    return dict(zip(h.keys(), h.score_samples(measure=measure).tolist(), strict=True))
+    return dict(zip(h.keys(), h.anomaly_scores(measure=measure).tolist(), strict=True))
 
 
 def change(source: Source) -> None:

@@ -125,7 +125,7 @@ class Model:
     def check_scores(self, h: et.Hierarchy, rows: dict) -> None:
         """A row that has come or changed has its score of now; others may have that of before."""
         written = self.source.assignment("score")
-        now = dict(zip(h.keys(), h.score_samples().tolist() if len(h) else [], strict=True))
+        now = dict(zip(h.keys(), h.anomaly_scores().tolist() if len(h) else [], strict=True))
         assert written.keys() == now.keys()
         for key, score in written.items():
             before = [self.scores[key]] if self.rows.get(key) == rows[key] else []
@@ -150,7 +150,11 @@ def check_events(events: list[dict], before: et.Partition, now: et.Partition) ->
         for other in json.loads(event["others"]):
             explained |= {(event["cluster"], other)} if event["event"] == "split" else set()
             explained |= {(other, event["cluster"])} if event["event"] == "merged" else set()
-    moves = {key: (before[key], now[key]) for key in now.keys if key in before and before[key] != now[key]}
+    moves = {
+        key: (before.cluster_of(key), now.cluster_of(key))
+        for key in now.keys
+        if before.has_key(key) and before.cluster_of(key) != now.cluster_of(key)
+    }
     moved = {event["key"]: (event["from_cluster"], event["to_cluster"]) for event in events if event["key"] is not None}
     assert moved == {key: move for key, move in moves.items() if move not in explained}
 

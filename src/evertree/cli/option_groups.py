@@ -68,7 +68,10 @@ class WindowOptions:
         window = h.window or Window()
         last = window.last if self.last is None else self.last or None
         max_age = window.max_age if self.max_age is None else self.max_age or None
-        h.keep(last, max_age, self.time)
+        if last is None and max_age is None:
+            h.keep_all()
+        else:
+            h.keep(last=last, max_age=max_age, time=self.time)
 
     def insert(self, h: Hierarchy, values: Any, keys: list[Hashable] | None = None) -> list[Hashable]:
         """Change the limits and insert points. Points that are refused leave the limits as they were."""
@@ -76,9 +79,9 @@ class WindowOptions:
         if h.metric == "precomputed":  # dissimilarities are to the points that stay
             trial = h.copy()
             self.apply(trial)
-        trial.check(values, keys)
+        trial.check(values, keys=keys)
         self.apply(h)
-        return h.insert(values, keys, time=self.time)
+        return h.insert(values, keys=keys, time=self.time)
 
 
 @dataclass(frozen=True)
@@ -97,10 +100,10 @@ class CutOptions:
         """The labels of each cut, named as `Hierarchy.cuts` names them."""
         size = self.min_cluster_size
         numbers = [min(k, len(h)) for k in self.n_clusters] if self.at_most else self.n_clusters
-        labels = {f"n_clusters={k}": h.cut(k, None, size) for k in numbers}
-        labels |= {f"height={x!r}": h.cut(None, x, size) for x in self.heights}
+        labels = {f"n_clusters={k}": h.cut(n_clusters=k, min_cluster_size=size) for k in numbers}
+        labels |= {f"height={x!r}": h.cut(height=x, min_cluster_size=size) for x in self.heights}
         if not labels and size is not None:
-            labels[f"min_cluster_size={size}"] = h.cut(None, None, size)
+            labels[f"min_cluster_size={size}"] = h.cut(min_cluster_size=size)
         return labels
 
 

@@ -54,6 +54,6 @@ def refine_with_bar(
             show(report.quality, f"quality {report.quality:.1%}, {moves_text(report)}")
 
         try:
-            return h.refine(seconds, moves, until, progress=on_progress)
+            return h.refine(seconds, moves=moves, until=until, progress=on_progress)
         except KeyboardInterrupt:
             return None

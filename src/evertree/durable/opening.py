@@ -15,13 +15,14 @@ from evertree.durable.snapshots import check_tree, read_snapshot
 from evertree.durable.sqlite_file import SQLiteFile, check_place
 from evertree.errors import FileFormatError, ParameterError
 from evertree.hierarchy import Hierarchy, from_state
+from evertree.input.arrays import as_column_names
 from evertree.input.metrics import ALIASES
 from evertree.io import snapshot
 from evertree.locking import Uninterrupted
 from evertree.state import State
 
 #: The parameters of `Hierarchy` other than the linkage and the metric.
-_OPTIONS = ("metric_params", "goal", "search_width", "seed")
+_OPTIONS = ("metric_params", "goal", "search_width", "seed", "column_names")
 
 
 def open(  # noqa: A001  as in the standard library's modules that have an open of their own
@@ -52,7 +53,7 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
         For a new file: the initial hierarchy, such as ``et.load(path)`` or ``et.Hierarchy.from_linkage(...)``. It is
         copied.
     **options
-        ``metric_params``, ``goal``, ``search_width`` and ``seed``, as for `Hierarchy`.
+        ``metric_params``, ``goal``, ``search_width``, ``seed`` and ``column_names``, as for `Hierarchy`.
 
     Returns
     -------
@@ -94,6 +95,8 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
         raise TypeError(f"open() got an unexpected option {min(unknown)!r}; there are {', '.join(_OPTIONS)}")
     wanted = {"linkage": linkage, "metric": metric, **options}
     wanted = {name: value for name, value in wanted.items() if value is not None or name == "search_width"}
+    if "column_names" in wanted:
+        wanted["column_names"] = as_column_names(wanted["column_names"])
     check_place(place, read_only)
     if read_only:
         if start is not None:
@@ -161,6 +164,9 @@ def _check_options(place: str, h: Hierarchy, wanted: Mapping[str, Any]) -> None:
     """Refuse options that differ from those of the hierarchy in the file."""
     for name, value in wanted.items():
         found = getattr(h, name)
+        if name == "column_names" and found is None and h.n_columns in (None, len(value)):
+            h.state.column_names = value  # a file of points that came without names
+            continue
         if name == "metric" and isinstance(value, str):
             is_same = ALIASES.get(value, value) == found
         else:

@@ -14,8 +14,17 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.edits import Edit, Insert, Keep, Refine, Remove, Update, order_and_positions
-from evertree.input.arrays import GOALS, as_choice, as_dissimilarities, as_keys, as_number, as_weights, as_whole_number
+from evertree.edits import Edit, Insert, Keep, Refine, Remove, Update, Upsert, order_and_positions
+from evertree.input.arrays import (
+    GOALS,
+    as_choice,
+    as_column_names,
+    as_dissimilarities,
+    as_keys,
+    as_number,
+    as_weights,
+    as_whole_number,
+)
 from evertree.input.points import receive
 from evertree.io.json_values import decode_all, encode_all, numeric_dtype, to_json
 from evertree.state import State
@@ -29,11 +38,14 @@ def pack(edit: Edit) -> tuple[str, bytes]:
     """The kind of an edit, and its record."""
     match edit:
         case Insert():
-            return "insert", _pack_points(edit.keys, edit.points, edit.weights, edit.moment)
+            return "insert", _pack_points(edit.keys, edit.points, edit.weights, edit.moment, edit.column_names)
         case Remove():
             return "remove", as_record({"keys": encode_all(edit.keys)}, {})
         case Update():
-            return "update", _pack_points(edit.keys, edit.points, edit.weights, None)
+            return "update", _pack_points(edit.keys, edit.points, edit.weights)
+        case Upsert():
+            parts = {part: np.frombuffer(pack(getattr(edit, part))[1], np.uint8) for part in ("insert", "update")}
+            return "upsert", as_record({}, parts)
         case Keep():
             window = None if edit.limits is None else [edit.limits.last, edit.limits.max_age]
             return "keep", as_record({"window": window}, _arrays_of(edit.moment))
@@ -54,6 +66,10 @@ def unpack(state: State, kind: str, record: bytes) -> Edit:
             return Remove(keys, state.keys.leaves_of(keys))
         case "update":
             return _unpack_update(state, header, arrays)
+        case "upsert":
+            insert = _unpack_insert(state, *from_record(arrays["insert"].tobytes()))
+            update = _unpack_update(state, *from_record(arrays["update"].tobytes()), len(insert.points))
+            return Upsert(insert, update)
         case "keep":
             return Keep(None if header["window"] is None else Window(*header["window"]), _moment_of(arrays))
         case "refine":
@@ -103,7 +119,11 @@ def from_record(record: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
 
 def _pack_points(
-    keys: list[Hashable] | None, points: Incoming, weights: NDArray[np.float64], moment: Moment | None
+    keys: list[Hashable] | None,
+    points: Incoming,
+    weights: NDArray[np.float64],
+    moment: Moment | None = None,
+    column_names: tuple[str, ...] | None = None,
 ) -> bytes:
     """A record of points that are inserted or updated.
 
@@ -111,10 +131,12 @@ def _pack_points(
     that a function need not be called again. Which points leave a window on an insertion follows from its moment.
     """
     arrays = _arrays_of(moment)
-    if keys is None and points.dissimilarities is None:
+    if keys is None and points.dissimilarities is None and column_names is None:
         given, when = points.points, b"".join(array.tobytes() for array in arrays.values())
         return _vectors(given.dtype.str, given.shape, bool(arrays)) + when + weights.tobytes() + given.tobytes()
     header: dict[str, Any] = {"keys": None if keys is None else encode_all(keys)}
+    if column_names is not None:
+        header["column_names"] = column_names
     arrays["weights"] = weights
     if isinstance(points.points, np.ndarray):
         arrays["points"] = points.points
@@ -143,15 +165,19 @@ def _unpack_insert(state: State, header: Mapping[str, Any], arrays: Mapping[str,
     keys = None if header["keys"] is None else _keys_of(header)
     if keys is not None:
         state.keys.check_new(keys, len(points))
-    return Insert(points, as_weights(arrays["weights"], len(points)), keys, _moment_of(arrays))
+    column_names = as_column_names(header.get("column_names"))
+    return Insert(points, as_weights(arrays["weights"], len(points)), keys, _moment_of(arrays), column_names)
 
 
-def _unpack_update(state: State, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Update:
+def _unpack_update(
+    state: State, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], n_new: int = 0
+) -> Update:
+    """An update; as part of an upsert, it has dissimilarities to `n_new` new points as well."""
     live, keys, given = state.live, _keys_of(header), _points_of(header, arrays)
     leaves = state.keys.leaves_of(keys)
     if live.needs_order:
         order, position = order_and_positions(state, leaves)
-        matrix = as_dissimilarities(arrays["dissimilarities"], order.size, live.dtype, position)
+        matrix = as_dissimilarities(arrays["dissimilarities"], order.size + n_new, live.dtype, position)
         points = Incoming(given, None, matrix, as_whole_number("n_evaluated", header["n_evaluated"]))
     else:
         points = receive(live.scheme, given, live)

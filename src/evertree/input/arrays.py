@@ -6,7 +6,7 @@ import math
 import numbers
 import os
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence, Sized
+from collections.abc import Callable, Hashable, Iterable, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -39,10 +39,16 @@ LARGEST_WEIGHT = 1e100
 _LINES_AT_ONCE = 256
 
 
-def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDArray[Any]:
+def as_points(
+    X: Any,
+    n_columns: int | None,
+    dtype: np.dtype[Any] | None,
+    note_narrowing: Callable[[], object] | None = None,
+) -> NDArray[Any]:
     """`X` as a finite array of shape (k, n_columns): float32 stays float32, everything else becomes float64.
 
-    If a hierarchy already has points, they determine the number of columns and the dtype.
+    If a hierarchy already has points, they determine the number of columns and the dtype; `note_narrowing` is called if
+    that rounds a value.
     """
     is_plain = type(X) is np.ndarray and X.ndim == 2 and X.shape[1] > 0 and X.dtype.char in "fd"
     points = X if is_plain else _as_matrix(X)
@@ -56,7 +62,15 @@ def as_points(X: Any, n_columns: int | None, dtype: np.dtype[Any] | None) -> NDA
     largest = float(np.maximum.reduce(np.abs(points), axis=None))
     if not largest <= LARGEST_VALUE[wanted]:  # also refuses NaN
         _refuse_values(points, wanted, frames.column_names(X) if frames.is_frame(X) else None)
-    return np.ascontiguousarray(points, dtype=wanted)
+    return _converted(points, wanted, note_narrowing)
+
+
+def _converted(values: NDArray[Any], dtype: np.dtype[Any], note_narrowing: Callable[[], object] | None) -> NDArray[Any]:
+    """An array in C order and of a given dtype; the callback is called if that rounds a value."""
+    converted = np.ascontiguousarray(values, dtype=dtype)
+    if note_narrowing is not None and values.dtype.itemsize > dtype.itemsize and np.any(converted != values):
+        note_narrowing()
+    return converted
 
 
 def as_array(X: Any) -> NDArray[Any]:
@@ -176,6 +190,16 @@ def as_keys(keys: Any) -> list[Hashable]:
     return clean
 
 
+def as_column_names(names: Any) -> tuple[str, ...] | None:
+    """Names of columns: None, or different texts."""
+    if names is None:
+        return None
+    listing = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    if not listing or not all(isinstance(name, str) for name in listing) or len(set(listing)) < len(listing):
+        raise ParameterError(f"column_names must be None or different strings; it is {names!r}")
+    return tuple(map(str, listing))
+
+
 def as_seconds(value: Any) -> float | None:
     """A time budget: None, or a non-negative number."""
     if value is None:
@@ -254,13 +278,6 @@ def as_width(search_width: Any) -> int | None:
     return int(search_width)
 
 
-def as_progress(progress: Any) -> Any:
-    """A callback, or None."""
-    if progress is not None and not callable(progress):
-        raise ParameterError(f"progress must be None or callable; it is {progress!r}")
-    return progress
-
-
 def as_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in choices:
@@ -269,7 +286,11 @@ def as_choice(name: str, value: Any, choices: Sequence[str]) -> str:
 
 
 def as_dissimilarities(
-    X: Any, n_live: int, dtype: np.dtype[Any] | None, changed: NDArray[np.intp] | None = None
+    X: Any,
+    n_live: int,
+    dtype: np.dtype[Any] | None,
+    changed: NDArray[np.intp] | None = None,
+    note_narrowing: Callable[[], object] | None = None,
 ) -> NDArray[Any]:
     """Precomputed dissimilarities as a checked array: float32 stays float32, everything else becomes float64.
 
@@ -293,7 +314,7 @@ def as_dissimilarities(
     wanted = dtype or (matrix.dtype if matrix.dtype == np.float32 else np.dtype(np.float64))
     own = n_live + np.arange(k) if changed is None else changed
     _check_dissimilarities(matrix, own, wanted)
-    return matrix if matrix.dtype == wanted and matrix.flags.c_contiguous else np.ascontiguousarray(matrix, wanted)
+    return _converted(matrix, wanted, note_narrowing)
 
 
 def _expected_dissimilarities(shape: tuple[int, ...], n_live: int, changed: NDArray[np.intp] | None) -> str:

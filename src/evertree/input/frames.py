@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import InvalidKeyError, NotNumericError, listed, name_rows
+from evertree.errors import ColumnNamesError, InvalidKeyError, NotNumericError, listed, name_rows
 from evertree.extras import require
 
 if TYPE_CHECKING:
@@ -37,6 +38,43 @@ def is_frame(X: Any) -> bool:
 def column_names(X: Any) -> list[Any]:
     """The names of the columns of a frame."""
     return [name for name, _ in _columns(_in_memory(X))]
+
+
+def in_order(X: Any, known: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
+    """A frame with its columns in the order of the known names, and these names; without any, its own.
+
+    As in scikit-learn, columns have names if all are text; if they are not, or not all different, they go by position.
+    """
+    import narwhals as nw
+
+    frame = _in_memory(X)
+    names = tuple(name for name, _ in _columns(frame))
+    is_named = all(isinstance(name, str) for name in names)
+    if known is None or not is_named:
+        return frame, names if is_named and names and len(set(names)) == len(names) else None
+    if names != tuple(known):
+        _check_names(names, known)
+        chosen = list(known)
+        frame = frame[chosen] if _is_pandas(frame) else nw.from_native(frame).select(chosen).to_native()
+    return frame, tuple(known)
+
+
+def _check_names(names: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse names that are not the known ones in another order."""
+    missing = [name for name in known if name not in names]
+    unknown = [name for name in names if name not in known]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    problems = [
+        f"{what} {listed(found)}"
+        for what, found in (("lacks", missing), ("has the unknown", unknown), ("has more than one", twice))
+        if found
+    ]
+    if problems:
+        raise ColumnNamesError(
+            f"X must have the columns of the points before it, {listed(known)}; it {', and '.join(problems)}",
+            parameter="X",
+            remedy="choose or rename its columns, or pass X.to_numpy() to go by position",
+        )
 
 
 def to_array(X: Any) -> NDArray[Any]:

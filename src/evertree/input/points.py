@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,16 +37,24 @@ _PROGRESS_EVERY = 0.1
 _PAIRS_AT_ONCE = 1 << 20
 
 
-def receive(scheme: Scheme, X: Any, live: LiveTree | None = None, n_live: int = 0) -> Incoming:
+def receive(
+    scheme: Scheme,
+    X: Any,
+    live: LiveTree | None = None,
+    n_live: int = 0,
+    note_narrowing: Callable[[], object] | None = None,
+) -> Incoming:
     """New points for a tree that uses `scheme` and has `n_live` points; by default for a new tree.
 
-    Objects are not compared yet: see `compare`.
+    Objects are not compared yet: see `compare`. If the tree holds float32 and that changes a value, `note_narrowing` is
+    called.
     """
+    n_columns, dtype = (None, None) if live is None else (live.n_columns, live.dtype)
     if scheme.vectors is not None:
-        points = as_points(X, None if live is None else live.n_columns, None if live is None else live.dtype)
+        points = as_points(X, n_columns, dtype, note_narrowing)
         return Incoming(points, scheme.vectors.coordinates(points))
     if scheme.holds == DISSIMILARITIES:
-        return Incoming(dissimilarities=as_dissimilarities(X, n_live, None if live is None else live.dtype))
+        return Incoming(dissimilarities=as_dissimilarities(X, n_live, dtype, None, note_narrowing))
     return Incoming(_as_objects(scheme, X, live))
 
 
@@ -87,17 +96,18 @@ def receive_changed(
     leaves: NDArray[np.int32],
     changed: NDArray[np.intp],
     progress: Progress | None = None,
+    note_narrowing: Callable[[], object] | None = None,
 ) -> Incoming:
     """New values for the points at the positions `changed` among `leaves`.
 
     Stored dissimilarities are between each of them and all leaves.
     """
     if scheme.holds == DISSIMILARITIES:
-        return Incoming(dissimilarities=as_dissimilarities(X, leaves.size, live.dtype, changed))
-    incoming = receive(scheme, X, live)
+        matrix = as_dissimilarities(X, leaves.size, live.dtype, changed, note_narrowing)
+        return Incoming(dissimilarities=matrix)
+    incoming = receive(scheme, X, live, note_narrowing=note_narrowing)
     points = incoming.points
-    if len(points) != changed.size:
-        raise DimensionError(f"X must have a row for each key, {changed.size} in all; it has {len(points)}")
+    _check_rows(len(points), changed.size)
     if scheme.holds != OBJECTS:
         return incoming
     rest = np.setdiff1d(np.arange(leaves.size), changed)
@@ -106,6 +116,92 @@ def receive_changed(
     matrix[:, rest], matrix[:, changed] = fresh[:, : rest.size], fresh[:, rest.size :]
     n_pairs = changed.size * rest.size + changed.size * (changed.size - 1) // 2
     return Incoming(points, None, matrix, n_pairs)
+
+
+def receive_both(
+    live: LiveTree,
+    X: Any,
+    leaves: NDArray[np.int32],
+    position: NDArray[np.intp],
+    changed: NDArray[np.intp],
+    new: NDArray[np.intp],
+    progress: Progress | None = None,
+    note_narrowing: Callable[[], object] | None = None,
+) -> tuple[Incoming, Incoming]:
+    """New values for some points, and new points: the rows `changed` and `new` of X.
+
+    The first belong to the points at `position` among `leaves`. Stored dissimilarities are between each row and all
+    leaves, followed by the new points.
+    """
+    if live.scheme.holds == OBJECTS:
+        return _both_compared(live, X, leaves, position, changed, new, progress)
+    if live.scheme.holds == DISSIMILARITIES:
+        return _both_known(live, X, leaves.size, position, changed, new, note_narrowing)
+    whole = receive(live.scheme, X, live, note_narrowing=note_narrowing)
+    _check_rows(len(whole), changed.size + new.size)
+    assert whole.coordinates is not None
+    return (
+        Incoming(whole.points[changed], whole.coordinates[changed]),
+        Incoming(whole.points[new], whole.coordinates[new]),
+    )
+
+
+def _both_compared(
+    live: LiveTree,
+    X: Any,
+    leaves: NDArray[np.int32],
+    position: NDArray[np.intp],
+    changed: NDArray[np.intp],
+    new: NDArray[np.intp],
+    progress: Progress | None,
+) -> tuple[Incoming, Incoming]:
+    """`receive_both` of objects: each pair is evaluated once."""
+    given = _as_objects(live.scheme, X, live)
+    _check_rows(len(given), changed.size + new.size)
+    updated, added = _picked(given, changed), _picked(given, new)
+    both = np.concatenate([updated, added]) if isinstance(given, np.ndarray) else updated + added
+    rest = np.setdiff1d(np.arange(leaves.size), position)
+    matrix = np.empty((len(both), leaves.size + new.size))
+    order = np.concatenate([rest, position, np.arange(leaves.size, matrix.shape[1])])
+    matrix[:, order] = evaluated(live.scheme.metric, both, live.points(leaves[rest]), progress)
+    n_pairs = len(both) * rest.size + len(both) * (len(both) - 1) // 2
+    return Incoming(updated, None, matrix[: changed.size]), Incoming(added, None, matrix[changed.size :], n_pairs)
+
+
+def _both_known(
+    live: LiveTree,
+    X: Any,
+    n_live: int,
+    position: NDArray[np.intp],
+    changed: NDArray[np.intp],
+    new: NDArray[np.intp],
+    note_narrowing: Callable[[], object] | None,
+) -> tuple[Incoming, Incoming]:
+    """`receive_both` of dissimilarities."""
+    matrix, shape = as_array(X), (changed.size + new.size, n_live + new.size)
+    if matrix.shape != shape:
+        raise DimensionError(
+            f"X must have shape {shape} with metric='precomputed': from each key to the {n_live} live points in the "
+            f"order of keys(), then to the {new.size} new ones; its shape is {matrix.shape}"
+        )
+    updated, added = matrix[changed], matrix[new]
+    tolerance = 1e-5 if live.dtype == np.float32 else 1e-9
+    if not np.allclose(updated[:, n_live:], added[:, position].T, tolerance, 0, equal_nan=True):
+        raise DataError("X must be symmetric; it is not between the points that are updated and those that are new")
+    return (
+        Incoming(dissimilarities=as_dissimilarities(updated, shape[1], live.dtype, position, note_narrowing)),
+        Incoming(dissimilarities=as_dissimilarities(added, n_live, live.dtype, None, note_narrowing)),
+    )
+
+
+def _check_rows(count: int, n_keys: int) -> None:
+    if count != n_keys:
+        raise DimensionError(f"X must have a row for each key, {n_keys} in all; it has {count}")
+
+
+def _picked(points: Any, rows: NDArray[np.intp]) -> Any:
+    """Some of the points of a collection, which is an array or a list."""
+    return points[rows] if isinstance(points, np.ndarray) else [points[i] for i in rows.tolist()]
 
 
 def receive_again(live: LiveTree, leaves: NDArray[np.int32]) -> Incoming:
@@ -130,6 +226,14 @@ def without_first(incoming: Incoming, count: int, n_live: int) -> Incoming:
         None if matrix is None else np.hstack([matrix[count:, :n_live], matrix[count:, n_live + count :]]),
         incoming.n_evaluated,
     )
+
+
+def without_columns(incoming: Incoming, start: int, count: int) -> Incoming:
+    """Incoming points whose stored dissimilarities lack those to `count` others, from position `start` on."""
+    if count == 0 or incoming.dissimilarities is None:
+        return incoming
+    kept = np.delete(incoming.dissimilarities, np.s_[start : start + count], axis=1)
+    return replace(incoming, dissimilarities=kept)
 
 
 def _as_objects(scheme: Scheme, X: Any, live: LiveTree | None) -> Any:

@@ -59,7 +59,8 @@ class _StreamTree(base.Estimator):  # type: ignore[misc]
         self.max_moves = max_moves
         self.measure = measure
         self.hierarchy = Hierarchy(linkage, metric, metric_params=metric_params)
-        self.hierarchy.keep(last=window)
+        if window is not None:
+            self.hierarchy.keep(last=window)
         self._column_of: dict[Hashable, int] = {}
         self._n_columns = 0  # of the hierarchy; there may be spare ones
         self._n_since_refresh = 0
@@ -102,7 +103,7 @@ class _StreamTree(base.Estimator):  # type: ignore[misc]
     def score_one(self, x: dict[Hashable, Any]) -> float:
         """The anomaly score of a point: how isolated it would be in the tree. The tree does not change.
 
-        It is scored by `Hierarchy.score_samples`, with the `measure` of the model.
+        It is scored by `Hierarchy.anomaly_scores`, with the `measure` of the model.
 
         Parameters
         ----------
@@ -123,7 +124,7 @@ class _StreamTree(base.Estimator):  # type: ignore[misc]
         True
         """
         points = [self._known_point(x)]
-        return float(self.hierarchy.score_samples(points, self.measure)[0]) if len(self.hierarchy) else 0.0
+        return float(self.hierarchy.anomaly_scores(points, self.measure)[0]) if len(self.hierarchy) else 0.0
 
     def _known_point(self, x: dict[Hashable, Any]) -> Any:
         """A point with only the features that the tree has."""
@@ -174,7 +175,8 @@ class _StreamTree(base.Estimator):  # type: ignore[misc]
         wide = Hierarchy.from_linkage(
             h.linkage_matrix(), X, self.linkage, self.metric, keys=h.keys(), metric_params=self.metric_params
         )
-        wide.keep(last=self.window)
+        if self.window is not None:
+            wide.keep(last=self.window)
         return wide
 
 
@@ -201,7 +203,7 @@ class RiverClustering(_StreamTree, base.Clusterer):  # type: ignore[misc]
     max_moves : int or None
         The maximum number of moves of a refinement; None to continue until the tree is stable.
     measure : {"jump", "displacement"}
-        What `score_one` measures; see `Hierarchy.score_samples`.
+        What `score_one` measures; see `Hierarchy.anomaly_scores`.
 
     Attributes
     ----------
@@ -274,9 +276,9 @@ class RiverClustering(_StreamTree, base.Clusterer):  # type: ignore[misc]
         if partition is None:
             return 0
         nearest = self.hierarchy.locate([self._known_point(x)])[0].nearest
-        if nearest in partition:
-            return partition[nearest]
-        return next(partition[key] for key in self._companions(nearest) if key in partition)
+        if partition.has_key(nearest):
+            return partition.cluster_of(nearest)
+        return next(partition.cluster_of(key) for key in self._companions(nearest) if partition.has_key(key))
 
     @property
     def centers(self) -> dict[int, dict[Hashable, float]]:
@@ -346,7 +348,7 @@ class RiverAnomalies(_StreamTree, base.AnomalyDetector):  # type: ignore[misc]
     max_moves : int or None
         The maximum number of moves of a refinement; None to continue until the tree is stable.
     measure : {"jump", "displacement"}
-        What `score_one` measures; see `Hierarchy.score_samples`.
+        What `score_one` measures; see `Hierarchy.anomaly_scores`.
 
     Attributes
     ----------

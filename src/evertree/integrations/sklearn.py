@@ -30,7 +30,8 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_clusters : int or None
         How many clusters to cut the tree into; None if `distance_threshold` is given.
     distance_threshold : float or None
-        The height at which to cut it instead, in SciPy's units. Then `n_clusters` must be None.
+        The height at which to cut it instead, in SciPy's units: clusters are merged below it, and not at it, as in
+        scikit-learn. Then `n_clusters` must be None.
     linkage, metric, metric_params, goal, search_width, n_jobs
         As for `Hierarchy`.
     max_seconds : float or None
@@ -40,6 +41,8 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         For streams: `partial_fit` keeps only this many of the newest points, and ``labels_`` are theirs. `fit`
         clusters all points that it is given; the next `partial_fit` drops the oldest. None keeps all, unless
         ``hierarchy_`` has a window of its own (see `Hierarchy.keep`).
+    verbose : bool
+        Whether to show progress bars (with tqdm: ``pip install 'evertree[progress]'``).
 
     Attributes
     ----------
@@ -96,6 +99,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         n_jobs: int | None = None,
         max_seconds: float | None = None,
         keep_last: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
         self.distance_threshold = distance_threshold
@@ -107,6 +111,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.max_seconds = max_seconds
         self.keep_last = keep_last
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Cluster points from scratch.
@@ -125,7 +130,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         X = self._checked(X, reset=True)
         h = self._new_hierarchy()
-        h.insert(X, sample_weight=sample_weight)
+        h.insert(X, sample_weight=sample_weight, progress=bool(self.verbose))
         if self.n_clusters is not None:
             as_count("n_clusters", self.n_clusters, len(h))
         return self._finish(h, None)
@@ -157,7 +162,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         h = self._new_hierarchy() if is_first else self.hierarchy_
         if is_first:
             self._move_window(h)  # first, so that a large batch needs no more memory than the window
-        h.insert(X, sample_weight=sample_weight)
+        h.insert(X, sample_weight=sample_weight, progress=bool(self.verbose))
         self._move_window(h)
         return self._finish(h, None if is_first else self.partition_)
 
@@ -176,7 +181,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self._finish(self.hierarchy_, self.partition_)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """The cluster of the nearest live point, for each row of X. The tree does not change. O(n m) for each.
+        """The cluster of the nearest live point, for each row of X. The tree does not change, and is not copied.
 
         With ``metric="precomputed"``, X has the shape (k, n): the dissimilarities to the n live points.
 
@@ -190,24 +195,24 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         array([0, 1])
         """
         check_is_fitted(self, "hierarchy_")
-        places = self.hierarchy_.locate(self._checked(X, reset=False))
-        if any(place.nearest not in self.partition_ for place in places):
+        nearest = [place.nearest for place in self.hierarchy_.locate(self._checked(X, reset=False))]
+        if not all(map(self.partition_.has_key, nearest)):
             raise ParameterError(
                 "hierarchy_ has points without a label, inserted since the last cut: call relabel() first"
             )
-        return np.array([self.partition_[place.nearest] for place in places], np.int64)
+        return np.array([self.partition_.cluster_of(key) for key in nearest], np.int64)
 
     def score_samples(self, X: Any, measure: str = "jump") -> NDArray[np.float64]:
         """The opposite of the anomaly score, as in scikit-learn: lower is more abnormal. The tree does not change.
 
-        This is the negative of ``hierarchy_.score_samples(X)``. ``hierarchy_.anomalies(X)`` gives reasons.
+        This is the negative of ``hierarchy_.anomaly_scores(X)``. ``hierarchy_.anomalies(X)`` gives reasons.
 
         Parameters
         ----------
         X : array of shape (k, n_columns)
             As for `predict`.
         measure : {"jump", "displacement"}
-            As for `Hierarchy.score_samples`.
+            As for `Hierarchy.anomaly_scores`.
 
         Returns
         -------
@@ -222,7 +227,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         True
         """
         check_is_fitted(self, "hierarchy_")
-        return -self.hierarchy_.score_samples(self._checked(X, reset=False), measure)
+        return -self.hierarchy_.anomaly_scores(self._checked(X, reset=False), measure)
 
     @property
     def linkage_matrix_(self) -> NDArray[np.float64]:
@@ -290,7 +295,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Set the window of `keep_last` unless the hierarchy has it. An age limit stays."""
         now = h.window or Window()
         if self.keep_last is not None and now.last != self.keep_last:
-            h.keep(self.keep_last, now.max_age)
+            h.keep(last=self.keep_last, max_age=now.max_age)
 
     def _new_hierarchy(self) -> Hierarchy:
         self._check_parameters()
@@ -301,6 +306,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             goal=self.goal,
             search_width=self.search_width,
             n_jobs=self.n_jobs,
+            column_names=getattr(self, "feature_names_in_", None),
         )
 
     def _checked(self, X: Any, reset: bool) -> Any:
@@ -317,9 +323,14 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _finish(self, h: Hierarchy, earlier: Partition | None) -> Self:
         """Refine, and cut into clusters that keep their labels."""
-        report = h.refine(seconds=self.max_seconds)
+        report = h.refine(seconds=self.max_seconds, progress=bool(self.verbose))
         n_clusters = None if self.n_clusters is None else min(int(self.n_clusters), len(h))
-        partition = h.partition(n_clusters=n_clusters, height=self.distance_threshold, follow=earlier)
+        height = None
+        if self.distance_threshold == 0:
+            n_clusters = len(h)
+        elif self.distance_threshold is not None:
+            height = np.nextafter(float(self.distance_threshold), 0.0)
+        partition = h.partition(n_clusters=n_clusters, height=height, follow=earlier)
         self.hierarchy_, self.report_, self.partition_ = h, report, partition
         self.labels_ = partition.labels.copy()
         self.n_clusters_ = len(partition)

@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree.errors import CorruptFileError, ParameterError
-from evertree.input.arrays import GOALS, as_choice, as_keys, as_points, as_weights, as_whole_number, as_width
+from evertree.input.arrays import (
+    GOALS,
+    as_choice,
+    as_column_names,
+    as_keys,
+    as_points,
+    as_weights,
+    as_whole_number,
+    as_width,
+)
 from evertree.input.keys import KeyTable, whole_part
 from evertree.io.archive import SIGNS_OF_DAMAGE, read, write
 from evertree.io.array_checks import check_arrays
@@ -48,6 +57,7 @@ def contents(state: State) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "metric_name": scheme.metric_name,
         "metric_params": {name: value for name, value in params.items() if not isinstance(value, np.ndarray)},
         "n_columns": live.n_columns,
+        "column_names": state.column_names,
         "next_birth": keys.next_birth,
         "next_number": keys.next_number,
         "keys": None if keys.is_numbered else encode_all(keys.keys()),
@@ -111,6 +121,7 @@ def restored(
             keys,
             None if window is None else MovingWindow.of_state(window, keys.next_birth),
             as_whole_number("seed", header["seed"]),
+            _column_names(header, live),
         )
     except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
@@ -145,6 +156,16 @@ def _check_values(live: LiveTree, leaves: NDArray[np.int32]) -> None:
     if not np.allclose(coordinates, known, rtol=tolerance, atol=tolerance * float(np.abs(coordinates).max())):
         raise CorruptFileError("the points are not those that the tree was made of")
     live.check_range(Incoming(points, coordinates), np.empty(0))
+
+
+def _column_names(header: dict[str, Any], live: LiveTree) -> tuple[str, ...] | None:
+    """The names of the columns; a file of an older version has none."""
+    names = header.get("column_names")
+    if names is None:
+        return None
+    if live.n_columns not in (None, len(names)):
+        raise CorruptFileError(f"{live.n_columns} columns have {len(names)} names")
+    return as_column_names(names)
 
 
 def _is_count(value: object) -> bool:

@@ -34,7 +34,12 @@ class CutColumn:
         """Cut the tree; clusters keep the ids that they had before."""
         if len(h) == 0:
             return Partition.of([], [], follow=before)
-        return h.partition(self._possible_count(h), self.height, self.min_cluster_size, follow=before)
+        return h.partition(
+            n_clusters=self._possible_count(h),
+            height=self.height,
+            min_cluster_size=self.min_cluster_size,
+            follow=before,
+        )
 
     def _possible_count(self, h: Hierarchy) -> int | None:
         """`n_clusters`, or as many as there can be; None is all that are large enough."""
@@ -129,7 +134,7 @@ class FollowOptions:
                 )
 
 
-def as_column_names(columns: Any) -> tuple[str, ...]:
+def as_columns(columns: Any) -> tuple[str, ...]:
     """The option `columns` as a tuple; empty for None."""
     if columns is None:
         return ()

@@ -249,7 +249,7 @@ class Follower:
         if h.window is not None:
             raise ParameterError(
                 f"the table says which points there are, so its hierarchy must have no window; it has {h.window}: lift "
-                "it by keep(), and delete old rows from the table"
+                "it by keep_all(), and delete old rows from the table"
             )
         sync.counts = SyncCounts()
         with self._database.transaction() as connection:
@@ -322,7 +322,7 @@ class Follower:
         positions = np.unique(np.concatenate([positions, changes[first].new]))
         if not positions.size:
             return positions, []
-        return positions, h.score_samples(keys=partitions[first].keys_at(positions), measure=measure).tolist()
+        return positions, h.anomaly_scores(keys=partitions[first].keys_at(positions), measure=measure).tolist()
 
 
 def _has_gone_back(last: Any, now: Any) -> bool:

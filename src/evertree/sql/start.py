@@ -14,7 +14,7 @@ from evertree.errors import DatabaseError
 from evertree.hierarchy import Hierarchy
 from evertree.input.arrays import as_count, as_seconds
 from evertree.sql.database import FollowedDatabase
-from evertree.sql.follow_options import FollowOptions, as_column_names, as_cuts, as_float_type
+from evertree.sql.follow_options import FollowOptions, as_columns, as_cuts, as_float_type
 from evertree.sql.follower import Follower
 from evertree.sql.output_tables import OutputTables
 from evertree.sql.source_table import SourceTable
@@ -74,7 +74,7 @@ def follow(
     min_cluster_size : int, optional
         For all cuts, as for `Hierarchy.cut`; alone, with ``n_clusters=None``, it is a cut by itself.
     scores : {"jump", "displacement"}, optional
-        Also write an anomaly score of each row, by this measure of `Hierarchy.score_samples`.
+        Also write an anomaly score of each row, by this measure of `Hierarchy.anomaly_scores`.
     linkage, metric, metric_params, goal, search_width
         As for `Hierarchy`.
     dtype : {"float32", "float64"}, optional
@@ -150,7 +150,7 @@ def follow(
     options = FollowOptions(
         table=table,
         key=key,
-        columns=as_column_names(columns),
+        columns=as_columns(columns),
         vector=vector,
         version=version,
         cuts=as_cuts(n_clusters, height, min_cluster_size),
@@ -162,13 +162,15 @@ def follow(
         seconds=as_seconds(seconds),
         chunk=as_count("chunk", chunk),
     )
-    h = Hierarchy(linkage, metric, metric_params=metric_params, goal=goal, search_width=search_width)
+    names = None if callable(metric) else options.columns or None
+    how: dict[str, Any] = {"goal": goal, "search_width": search_width, "column_names": names}
+    h = Hierarchy(linkage, metric, metric_params=metric_params, **how)
     database = FollowedDatabase(url)
     with ExitStack() as on_failure:
         on_failure.callback(database.close)
         if store is not None:
-            kwargs: dict[str, Any] = {"metric_params": h.metric_params, "goal": h.goal, "search_width": h.search_width}
-            h = on_failure.enter_context(open_durable(store, h.linkage, h.metric, **kwargs))
+            store_options = {"metric_params": h.metric_params, **how}
+            h = on_failure.enter_context(open_durable(store, h.linkage, h.metric, **store_options))
         source, output, previous = database.call(_prepare, database, options, reset)
         if previous is not None:
             on_failure.callback(_give_back, database, output, previous)

@@ -178,20 +178,16 @@ class TreeSync:
         if known.size:
             keys, points = batch.at(known)
             known = known[_differ(h.points(keys), points)]
-        if known.size:
-            keys, points = batch.at(known)
-            self.unscored += keys  # before Ctrl-C can come
-            with self.clustering():
-                h.update(keys, points)
-            self.counts.updated += known.size
-        if new.size:
-            keys, points = batch.at(new)
-            self.unscored += keys
-            with self.clustering():
-                h.insert(points, keys=keys)
-            if self._integer_keys is not None:
-                self._keys_since += keys
-            self.counts.inserted += new.size
+        if known.size + new.size == 0:
+            return
+        keys, points = batch.at(np.concatenate([known, new]))
+        self.unscored += keys  # before Ctrl-C can come
+        with self.clustering():
+            h.upsert(points, keys=keys)
+        if self._integer_keys is not None:
+            self._keys_since += keys[known.size :]
+        self.counts.updated += known.size
+        self.counts.inserted += new.size
 
     def _skip(self, keys: list[Hashable], skipped_before: Set[Hashable]) -> None:
         new = [key for key in keys if key not in skipped_before]

@@ -54,7 +54,7 @@ def score_new(
     """Scores of points that are not in the tree, whose live points are at `leaves`, each as if it were inserted alone.
 
     With statistics, each point descends greedily, O(m) per node visited. Otherwise it is placed where it would be
-    inserted, which takes a copy of the tree and compares points.
+    inserted, which compares points.
     """
     count = len(incoming)
     score, value = np.empty(count), np.empty(count)
@@ -63,9 +63,9 @@ def score_new(
     if isinstance(live, MeanLiveTree):
         kernels.shared.anomaly_scores.score_points(live.tree, live.tag, plain(incoming.stored), _code(measure), *found)
     else:
-        host, guests = live.with_guests(incoming, births, leaves)
-        places, values = host.find_places(guests)
-        kernels.shared.anomaly_scores.score_places(host.tree, host.tag, places, values, _code(measure), *found)
+        with live.guests(incoming, births, leaves) as (host, guests):
+            places, values = host.find_places(guests)
+            kernels.shared.anomaly_scores.score_places(host.tree, host.tag, places, values, _code(measure), *found)
     return _in_units(live, measure, score, np.ones(count), node, _sizes(live, node) + 1.0, beside, value)
 
 

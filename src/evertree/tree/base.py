@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -175,9 +176,12 @@ class LiveTree(ABC):
 
     @abstractmethod
     def nearest(
-        self, new: NDArray[np.int32], leaves: NDArray[np.int32]
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """For each of `new`, the position in `leaves` of the nearest one, and its dissimilarity. O(n m) each."""
+        self, guests: NDArray[np.int32], leaves: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """For each of the detached leaves, the nearest live point, and its dissimilarity.
+
+        `leaves` are those of the live points, the oldest first, if they are compared one by one.
+        """
 
     @abstractmethod
     def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -458,13 +462,17 @@ class LiveTree(ABC):
             raise
         return leaves
 
-    def with_guests(
+    @contextmanager
+    def guests(
         self, incoming: Incoming, births: NDArray[np.int64], leaves: NDArray[np.int32]
-    ) -> tuple[LiveTree, NDArray[np.int32]]:
-        """A copy, whose points are at `leaves`, in which new points of weight 1 have detached leaves."""
+    ) -> Iterator[tuple[LiveTree, NDArray[np.int32]]]:
+        """The tree, or a copy, with detached leaves for new points of weight 1, which are gone after the block.
+
+        `leaves` are those of the live points, if dissimilarities are stored.
+        """
         twin = self.copy()
         twin.reserve(len(incoming))
-        return twin, twin.add_leaves(incoming, np.ones(len(incoming)), births, leaves)
+        yield twin, twin.add_leaves(incoming, np.ones(len(incoming)), births, leaves)
 
     def never_pause(self) -> None:  # noqa: B027  only some trees ever pause
         """Run what comes next to completion, without pauses."""

@@ -135,17 +135,43 @@ class PairLiveTree(LiveTree):
         return condensed
 
     def nearest(
-        self, new: NDArray[np.int32], leaves: NDArray[np.int32]
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """For each of `new`, the position in `leaves` of the nearest one, and its dissimilarity. O(n m) each."""
+        self, guests: NDArray[np.int32], leaves: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """For each of the detached leaves, the nearest of `leaves`, and its dissimilarity. O(n m) each."""
         pairs, found = self.tree.pairs, np.empty(leaves.size)
         rows = np.ascontiguousarray(leaves >> 1)
-        position, distance = np.empty(new.size, np.intp), np.empty(new.size)
-        for k, leaf in enumerate(new.tolist()):
+        nearest, distance = np.empty(guests.size, np.int32), np.empty(guests.size)
+        for k, leaf in enumerate(guests.tolist()):
             kernels.pairwise.pairs.fill_row(pairs.row, pairs.x, pairs.params, leaf >> 1, rows, found)
-            position[k] = found.argmin()
-            distance[k] = found[position[k]]
-        return position, distance
+            nearest[k] = leaves[found.argmin()]
+            distance[k] = found.min()
+        return nearest, distance
+
+    @contextmanager
+    def guests(
+        self, incoming: Incoming, births: NDArray[np.int64], leaves: NDArray[np.int32]
+    ) -> Iterator[tuple[LiveTree, NDArray[np.int32]]]:
+        """A tree over the same points with detached leaves for new ones, which are gone after the block.
+
+        Its nodes are copied, as comparisons leave values there, but neither points nor dissimilarities are.
+        """
+        if self._sharing is not None:
+            with super().guests(incoming, births, leaves) as found:
+                yield found
+            return
+        first, count = int(self.tree.state["leaf_top"][0]), len(incoming)
+        if first + count > self.capacity:
+            self._lay_out(max(first + count, self.capacity + self.capacity // 2))
+        twin = object.__new__(PairLiveTree)
+        twin.__dict__.update(self.__dict__)
+        twin.tree, twin.work = self._own_tree(), self.work._replace(state=self.work.state.copy())
+        twin.search = twin._new_search(twin.tree)
+        twin.tree.state["free_leaf"][0] = NULL
+        try:
+            yield twin, twin.add_leaves(incoming, np.ones(count), births, leaves)
+        finally:
+            if self.kept is not None and self.n_columns is None:
+                self.kept[first : first + count] = None
 
     def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """The linkage between the children of each of `nodes`; 0 for a leaf."""

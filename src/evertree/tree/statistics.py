@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.errors import MagnitudeError
 from evertree.input.metrics import LARGEST, Metric
-from evertree.kernels.columns import MEAN_NODE, NULL, UNLIMITED, MeanTree, Search, Worklist, new_node_columns
+from evertree.kernels.columns import MEAN_NODE, NULL, OWN_LIST, UNLIMITED, MeanTree, Search, Worklist, new_node_columns
 from evertree.tree.base import PART, REORDER_SHARE, Aim, Incoming, LiveTree
 from evertree.tree.scheme import Scheme
 
@@ -23,9 +24,6 @@ KEPT = ("mean", "variance", "height", "radius")
 
 #: From this many points on, the order of nodes in memory matters.
 FEWEST_TO_REORDER = 30_000
-
-#: Distances held in memory at once.
-_MOST_AT_ONCE = 1 << 22
 
 
 class MeanLiveTree(LiveTree):
@@ -89,20 +87,55 @@ class MeanLiveTree(LiveTree):
         return pdist(coordinates, "euclidean")
 
     def nearest(
-        self, new: NDArray[np.int32], leaves: NDArray[np.int32]
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """For each of `new`, the position in `leaves` of the nearest one, and its dissimilarity. O(n m) each."""
-        from scipy.spatial.distance import cdist
+        self,
+        guests: NDArray[np.int32],
+        leaves: NDArray[np.int32],  # noqa: ARG002  the tree itself is searched
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """For each of the detached leaves, the nearest leaf of the tree, and its dissimilarity. O(n m) at most."""
+        nearest, sq = np.empty(guests.size, np.int32), np.empty(guests.size)
+        search = self.search if self.search.fresh.size else self._new_search(self.tree)
+        kernels.statistics.search.find_nearest_points(self.tree, search, guests, nearest, sq)
+        return nearest, self._metric.row_params[0] * sq if self._metric.is_squared else np.sqrt(sq)
 
-        there = self.tree.mean[leaves].astype(np.float64)
-        position, distance = np.empty(new.size, np.intp), np.empty(new.size)
-        at_once = max(1, _MOST_AT_ONCE // max(leaves.size, 1))
-        for start in range(0, new.size, at_once):
-            some = slice(start, start + at_once)
-            found = cdist(self.tree.mean[new[some]].astype(np.float64), there, "sqeuclidean")
-            position[some] = found.argmin(axis=1)
-            distance[some] = found.min(axis=1)
-        return position, self._metric.row_params[0] * distance if self._metric.is_squared else np.sqrt(distance)
+    @contextmanager
+    def guests(
+        self, incoming: Incoming, births: NDArray[np.int64], leaves: NDArray[np.int32]
+    ) -> Iterator[tuple[LiveTree, NDArray[np.int32]]]:
+        """The tree itself with detached leaves for new points of weight 1, which are gone after the block.
+
+        They take rows that no point has used, and searches note nothing of them elsewhere, so that nothing is copied;
+        but for threads at work, which read and count.
+        """
+        if self.has_threads:
+            with super().guests(incoming, births, leaves) as found:
+                yield found
+            return
+        first, count = int(self.tree.state["leaf_top"][0]), len(incoming)
+        if first + count > self.capacity:
+            self._lay_out(max(first + count, self.capacity + self.capacity // 2))
+        if self.aim.is_stable:
+            self.prepare_search()
+        tree, work, search = self.tree, self.work, self.search
+        states = [(record, record.copy()) for record in (tree.state, work.state, search.state, search.lightest)]
+        rows = slice(2 * first, 2 * (first + count))
+        columns = [getattr(tree, name)[rows] for name in MEAN_NODE.names or () if name in tree._fields]
+        before = [column.copy() for column in columns]
+        lightest = self._lightest
+        tree.state["free_leaf"][0] = NULL
+        search.state["notes"][0] = OWN_LIST
+        try:
+            yield self, self.add_leaves(incoming, np.ones(count), births, leaves)
+        finally:
+            stamp = int(search.state["stamp"][0])
+            for record, old in states:
+                record[:] = old
+            search.state["stamp"][0] = stamp  # nodes are marked with it
+            for column, values in zip(columns, before, strict=True):
+                column[:] = values
+            self._lightest = lightest
+            search.near[first : first + count] = NULL
+            search.near_value[first : first + count] = np.inf
+            search.fresh[first : first + count] = 0
 
     def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """The linkage in coordinates between the children of each of `nodes`; 0 for a leaf."""

@@ -185,11 +185,13 @@ def _labels(
     return by_row[leaves >> 1]
 
 
-def cophenetic(live: LiveTree, leaves: NDArray[np.int32], monotone: bool) -> NDArray[np.float64]:
-    """The height at which each pair of `leaves` meets, condensed (the matrix U of the paper's section 5.2).
+def cophenetic(
+    live: LiveTree, leaves: NDArray[np.int32], as_dissimilarity: bool = False, monotone: bool = True
+) -> NDArray[np.float64]:
+    """The height at which each pair of `leaves` meets, condensed. O(n²).
 
-    Values not computed from pairs, such as Ward's, do not have the units of distances: then the heights are those of
-    average linkage on the dissimilarities, as in the paper. O(n²).
+    Values not computed from pairs, such as Ward's, do not have the units of the dissimilarity. `as_dissimilarity`
+    replaces them by those of average linkage, as in the paper: the matrix U of its section 5.2.
     """
     n = leaves.size
     merges = find_merges(live, monotone)
@@ -200,13 +202,19 @@ def cophenetic(live: LiveTree, leaves: NDArray[np.int32], monotone: bool) -> NDA
     position = np.empty(live.tree.parent.size, np.int64)
     position[leaves] = np.arange(n)
     height = merges.height
-    if not live.scheme.linkage.from_pairs:
+    if as_dissimilarity and not live.scheme.linkage.from_pairs:
         d = live.dissimilarities(leaves)
         kernels.shared.cophenetic.average_heights(live.tree, merges.inner, first, stop, ordered, position, d, height)
         if monotone:
             kernels.shared.heights.make_monotone(live.tree, merges.nodes, height)
     kernels.shared.cophenetic.spread_heights(live.tree, merges.inner, first, stop, ordered, position, height, condensed)
     return condensed
+
+
+def count_leaves(live: LiveTree) -> NDArray[np.int32]:
+    """The number of points below each node, by node. O(n)."""
+    _, first, stop = _spans(live, live.nodes())
+    return stop - first
 
 
 def purity(live: LiveTree, leaves: NDArray[np.int32], classes: NDArray[np.int64]) -> float:

@@ -123,7 +123,7 @@ def _read(h: Hierarchy, file: InputFile) -> PointTable:
 def _find(h: Hierarchy, X: Any, limit: int | None, above: float | None, measure: str) -> list[Anomaly]:
     """The points with the highest scores, of X or of the tree."""
     if above is not None:
-        n_above = int(np.count_nonzero(h.score_samples(X, measure) > above))
+        n_above = int(np.count_nonzero(h.anomaly_scores(X, measure) > above))
         limit = n_above if limit is None else min(limit, n_above)
     return [] if limit == 0 else h.anomalies(X, limit, measure)
 

@@ -135,12 +135,12 @@ def insert_with_bar(h: Hierarchy, points: PointTable, time: float | None = None)
     """Insert points into an empty tree in memory; return their keys."""
     n = len(points.values)
     if h.metric == "precomputed":
-        return h.insert(points.values, points.keys, time=time)
+        return h.insert(points.values, keys=points.keys, time=time)
     keys: list[Hashable] = []
     with progress_bar("Inserting", n) as show:
         while len(keys) < n:
             # Several threads insert as many points at once as there are in the tree.
             chunk = slice(len(keys), len(keys) + (_CHUNK if h.n_jobs is None else max(_CHUNK, len(keys))))
-            keys += h.insert(points.values[chunk], None if points.keys is None else points.keys[chunk], time=time)
+            keys += h.insert(points.values[chunk], keys=None if points.keys is None else points.keys[chunk], time=time)
             show(len(keys), f"{len(keys):,} of {n:,} points")
     return keys

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.kernels.columns import BY_NEIGHBOURS, EVERYWHERE, NULL, TO_EXCHANGE, UNLIMITED
-from evertree.kernels.compile import inline, step
+from evertree.kernels.compile import inline, kernel, step
 from evertree.kernels.shared.check import is_blocking
 from evertree.kernels.shared.linkage_values import least_value, value_of_sq
 from evertree.kernels.shared.neighbours import forget_near, note_met
@@ -22,6 +22,9 @@ from evertree.kernels.statistics.means import sq_dist
 #: others need not be visited. Should there be many, it stops after this many steps.
 N_HIGH = 1_000
 MOST_STEPS = 4_000
+
+#: A bound excludes a cluster if it is larger by more than this share: the radius of a node may be off by rounding.
+ROUNDING = 1e-9
 
 
 @step
@@ -174,3 +177,33 @@ def place_by_means(linkage, tree, search, i):
     if q != NULL:
         return q
     return root if is_beside_root else np.int64(search.near[i >> 1, 0])
+
+
+@kernel
+def find_nearest_points(tree, search, guests, nearest, sq_distance):
+    """Fill `nearest` with the leaf of the tree nearest to each of the detached leaves, and their squared distances.
+
+    Exhaustive, the nearer child first, but for what a bound excludes; a tie goes to the older point. O(n m) at most.
+    """
+    for k in range(guests.size):
+        a = np.int64(guests[k])
+        best, least, reach = np.int64(NULL), np.inf, np.inf
+        search.stack[0] = tree.state["root"][0]
+        count = 1
+        while count > 0:
+            count -= 1
+            u = np.int64(search.stack[count])
+            sq = sq_dist(tree.mean, a, u)
+            if is_leaf(u):
+                if sq < least or (sq == least and tree.birth[u] < tree.birth[best]):
+                    best, least = u, sq
+                    reach = np.sqrt(sq) * (1.0 + ROUNDING)
+            elif np.sqrt(sq) - tree.radius[u] <= reach:
+                left, right = np.int64(tree.left[u]), np.int64(tree.right[u])
+                if sq_dist(tree.mean, a, left) < sq_dist(tree.mean, a, right):
+                    left, right = right, left
+                search.stack[count] = left
+                search.stack[count + 1] = right
+                count += 2
+        nearest[k] = best
+        sq_distance[k] = least

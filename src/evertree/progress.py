@@ -1,0 +1,57 @@
+"""Progress bars for long calls: ``progress=True`` in a terminal or a notebook."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from evertree.errors import ParameterError
+from evertree.extras import require
+from evertree.input.points import Progress
+from evertree.tree.refine import Report
+
+
+@contextmanager
+def of_refinement(progress: Any) -> Iterator[Callable[[Report], object] | None]:
+    """The callback of a refinement: the user's own, none, or, for True, one that moves a bar."""
+    if progress is not True:
+        yield _callback(progress)
+        return
+    with _bar(total=100, desc="Refining", bar_format="{l_bar}{bar}| {elapsed}{postfix}") as bar:
+
+        def show(report: Report) -> None:
+            bar.set_postfix_str(f"{report.moves:,} moves, {report.grafts:,} grafts", refresh=False)
+            bar.update(100 * report.quality - bar.n)  # an estimate, which may go back
+
+        yield show
+
+
+@contextmanager
+def of_pairs(progress: Any) -> Iterator[Progress | None]:
+    """The callback of a comparison of pairs: the user's own, none, or, for True, one that moves a bar."""
+    if progress is not True:
+        yield _callback(progress)
+        return
+    with _bar(desc="Comparing", unit=" pairs", unit_scale=True) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield show
+
+
+def _bar(**options: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # in a notebook without ipywidgets, tqdm falls back to text with a warning
+        return require("tqdm.auto", "progress=True", "progress").tqdm(**options)
+
+
+def _callback(progress: Any) -> Any:
+    if progress is None or progress is False:
+        return None
+    if not callable(progress):
+        raise ParameterError(f"progress must be True, False, None or callable; it is {progress!r}")
+    return progress
