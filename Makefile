@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test dist-check test-compiled test-processes test-plain test-nightly coverage mutate lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
+.PHONY: demo test dist-check test-compiled test-processes test-plain test-nightly test-lowest coverage mutate lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
 	@echo "make reproduce   repeat the paper's experiments; EXTENDED=1 answers what it left open, too"
 	@echo "make test    run all tests, compiled, and the fast ones with the compiler off"
 	@echo "make test-nightly   let Hypothesis explore at random, for hours"
+	@echo "make test-lowest   run all tests with the oldest packages that pyproject.toml allows; PYTHON=python3.11"
 	@echo "make coverage   run the fast tests with the compiler off, and say which lines they leave out"
 	@echo "make mutate   break lines of the source one by one, and see that a test notices each"
 	@echo "make docs    build the documentation site in docs/_build/html"
@@ -50,6 +51,10 @@ test-processes: $(VENV)/test
 # Hypothesis explores at random, for as long as the night is: what it finds it prints, and keeps in .hypothesis.
 test-nightly: $(VENV)/test
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -m "hypothesis and not process"
+
+# Old packages warn of newer ones, which is no error here. Numba keeps kernels of one version only: these stay apart.
+test-lowest: $(VENV)-lowest/test
+	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)-lowest/kernels $(VENV)-lowest/bin/python -m pytest -p no:cacheprovider -W default
 
 test-plain: $(VENV)/test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p no:cacheprovider -m "not slow and not process"
@@ -128,6 +133,14 @@ $(VENV)/test $(VENV)/lint $(VENV)/bench $(VENV)/docs: $(VENV)/%: $(VENV)/demo
 	$(PIP) --group $*
 	touch $@
 
+# An environment of its own. The oldest packages have wheels for the oldest Python alone.
+$(VENV)-lowest/test: pyproject.toml tests/support/lower_bounds.py
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip install --quiet --upgrade pip packaging
+	$(VENV)-lowest/bin/python tests/support/lower_bounds.py > $(VENV)-lowest/lowest.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet --constraint $(VENV)-lowest/lowest.txt --editable ".[all]" --group test
+	touch $@
+
 lock:
 	rm -rf $(VENV)-lock
 	$(PYTHON) -m venv $(VENV)-lock
@@ -137,4 +150,4 @@ lock:
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) .coverage .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist docs/_build docs/gallery docs/api evertree-demo.png reproduction
+	rm -rf $(VENV) $(VENV)-lowest .coverage .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist docs/_build docs/gallery docs/api evertree-demo.png reproduction
