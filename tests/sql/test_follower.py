@@ -440,8 +440,6 @@ def test_a_window_is_refused(tmp_path):
         follower.hierarchy.keep(last=5)
         wanted = r"must have no window; it has Window\(last=5, .*lift it by keep_all\(\)"
         with pytest.raises(ParameterError, match=wanted):
-            ParameterError, match=r"must have no window; it has Window\(last=5, .*lift it by keep_all\(\)"
-        ):
             follower.poll()
     with pytest.raises(ParameterError, match="must have no window"):
         source.follow(store=tmp_path / "tree.db", n_clusters=1)
