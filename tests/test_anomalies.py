@@ -230,7 +230,7 @@ def test_equal_points_are_one(linkage):
 @pytest.mark.parametrize("linkage", ["ward", "complete"])
 def test_few_points(linkage):
     h = et.Hierarchy(linkage)
-    with pytest.raises(EmptyHierarchyError, match="score_samples needs at least one point"):
+    with pytest.raises(EmptyHierarchyError, match="anomaly_scores needs at least one point"):
         h.anomaly_scores([[1.0]])
     h.insert([[1.0]])
     assert h.anomaly_scores(measure="displacement").tolist() == [0.0]

@@ -69,7 +69,7 @@ def test_cophenetic_correlation_of_the_paper(rng, linkage, metric):
     x = rng.normal(size=(30, 2))
     h = Hierarchy(linkage, metric)
     h.insert(x)
-    d, u = square(pdist(x, metric)), square(h.cophenetic())
+    d, u = square(pdist(x, metric)), square(h.cophenetic(as_dissimilarity=True))
     expected = np.corrcoef(d.ravel(), u.ravel())[0, 1]
     assert quality.cophenetic_correlation(h, diagonal=True) == pytest.approx(expected)
     upper = np.triu_indices(30, 1)

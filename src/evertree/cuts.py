@@ -56,11 +56,6 @@ def partition(
     """Flat clusters with persistent ids: see `Hierarchy.partition`."""
     if follow is not None and not isinstance(follow, Partition):
         raise ParameterError(f"follow must be None or a Partition; it is {type(follow).__name__}")
-    if follow is not None and follow.is_of_another(state.family):
-        raise ParameterError(
-            "follow must be a partition of this hierarchy; it is one of another, whose keys stand for other points",
-            remedy="follow Partition.of(p.keys, p.labels) if they are the same points",
-        )
     clusters = cut(state, n_clusters, height, min_cluster_size)
     births = state.live.tree.birth[state.keys.leaves()]
     keys = tuple(state.keys.keys())

@@ -108,7 +108,7 @@ def above(state: State, node: int) -> list[int]:
 
 def is_collection(node: Any) -> bool:
     """Whether a user gave an array or a collection of nodes, and not one of them."""
-    return isinstance(node, Iterable) and getattr(node, "ndim", 1) > 0
+    return isinstance(node, Iterable) and not isinstance(node, (str, bytes)) and getattr(node, "ndim", 1) > 0
 
 
 def _one_or_many(state: State, node: Any, find: Callable[[NDArray[np.int32]], NDArray[Any]]) -> Any:

@@ -87,6 +87,10 @@ class PointKeys:
             places[new] = [position.get(self.keys[i], NULL) for i in new.tolist()]
         return places
 
+    def is_foreign_to(self, other: PointKeys) -> bool:
+        """Whether these are known to be points of different hierarchies, neither a copy of the other."""
+        return None not in (self.family, other.family) and self.family is not other.family
+
     def not_among(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
         """The positions that are not among the given ones, some of which may be NULL."""
         is_missing = np.ones(len(self) + 1, np.bool_)
@@ -208,10 +212,6 @@ class Partition:
         2
         """
         return self._next_id
-
-    def is_of_another(self, family: object) -> bool:
-        """Whether it is known to be of another hierarchy than that of this token, and of no copy of it."""
-        return self._points.family not in (None, family)
 
     @property
     def _keys(self) -> tuple[Hashable, ...]:
@@ -347,6 +347,11 @@ def named_clusters(
     points: PointKeys, clusters: NDArray[np.int64], follow: Partition | None, next_id: int = 0
 ) -> Partition:
     """A partition of checked clusters; it keeps their array if they are the ids."""
+    if follow is not None and points.is_foreign_to(follow._points):
+        raise ParameterError(
+            "follow must be a partition of this hierarchy; it is one of another, whose keys stand for other points",
+            remedy="follow Partition.of(p.keys, p.labels) if they are the same points",
+        )
     if follow is None:
         labels, next_id = clusters, max(next_id, int(clusters.max(initial=NOISE)) + 1)
     else:

@@ -234,7 +234,7 @@ def test_every_error_is_one_of_ours():
     kinds = [kind for kind in kinds if isinstance(kind, type)]
     assert len(kinds) > 15
     for kind in kinds:
-        assert issubclass(kind, EvertreeError)
+        assert issubclass(kind, (EvertreeError, errors.EvertreeWarning))
         assert kind.__doc__
 
 

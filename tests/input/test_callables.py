@@ -101,7 +101,7 @@ def test_progress_is_told(monkeypatch):
     calls.clear()
     h.update([0], ["bat"], progress=lambda done, total: calls.append((done, total)))
     assert calls[-1] == (3, 3)
-    with pytest.raises(errors.ParameterError, match="progress must be None or callable"):
+    with pytest.raises(errors.ParameterError, match="progress must be True, False, None or callable"):
         h.insert(["x"], progress=3)
 
 

@@ -36,6 +36,7 @@ USES = {
     "cli": "evertree cluster points.csv --n-clusters 3",
     "pandas": "assert len(h.to_frame()) == 119",
     "networkx": "assert len(h.to_networkx()) == 119",
+    "progress": "h.refine(progress=True)",
     "plot": "h.plot().figure.savefig('tree.png')",
     "sklearn": "assert len(et.AnytimeClustering(n_clusters=3).fit_predict(X)) == 60",
     "river": "model = et.RiverClustering(n_clusters=2); model.learn_one({'x': 1.0}); model.predict_one({'x': 1.0})",

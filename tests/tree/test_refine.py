@@ -235,7 +235,7 @@ def test_the_guard_ends_what_would_not_end(rng):
         ({"moves": 1.5}, "moves must be a non-negative integer; it is 1.5"),
         ({"moves": -1}, "moves must be"),
         ({"moves": True}, "moves must be"),
-        ({"progress": 3}, "progress must be None or callable; it is 3"),
+        ({"progress": 3}, "progress must be True, False, None or callable; it is 3"),
         ({"until": np.array(["a", "b"])}, "until must be"),
         ({"until": "perfect"}, "until must be 'stable' or 'homogeneous'; it is 'perfect'"),
     ],
