@@ -11,6 +11,7 @@ import pytest
 import evertree as et
 from evertree.errors import (
     ClosedError,
+    ColumnNamesError,
     DimensionError,
     DuplicateKeyError,
     EmptyHierarchyError,
@@ -485,3 +486,24 @@ def test_names_of_the_package():
     assert {"cluster", "load", "DistributedHierarchy"} <= set(dir(et.distributed))
     with pytest.raises(AttributeError, match="attribute nothing"):
         _ = et.distributed.nothing
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_columns_go_by_name(client, tmp_path, is_lazy):
+    x = mixture(60, 3)
+    frame = pd.DataFrame(x, columns=["a", "b", "c"])
+
+    def given(some):
+        return dd.from_pandas(some, npartitions=2) if is_lazy else some
+
+    t = et.distributed.cluster(given(frame[:40]), client, part_size=20)
+    assert t.column_names == ("a", "b", "c")
+    t.save(tmp_path / "tree")
+    t = et.distributed.load(tmp_path / "tree", client)
+    t.insert(given(frame[40:][["c", "a", "b"]]))
+    h = t.to_hierarchy()
+    np.testing.assert_array_equal(h.points(), x)
+    assert h.column_names == ("a", "b", "c")
+    with pytest.raises(ColumnNamesError, match="it lacks 'c', and has the unknown 'd'"):
+        t.insert(given(frame[:3].rename(columns={"c": "d"})))
+    assert len(t) == 60

@@ -19,12 +19,12 @@ from evertree.distributed.clients import Connection
 from evertree.distributed.dask_runner import DaskRunner
 from evertree.distributed.distributed_tree import DistributedTree, RoundCounts
 from evertree.distributed.parts import remove_from
-from evertree.distributed.reading import read
+from evertree.distributed.reading import in_order, read
 from evertree.distributed.reporting import DistributedReport, Progress, ProgressReporter, showing
 from evertree.distributed.subtrees import to_live
 from evertree.errors import EmptyHierarchyError, ParameterError
 from evertree.hierarchy import Hierarchy, from_state
-from evertree.input.arrays import as_count, as_height, as_whole_number
+from evertree.input.arrays import as_column_names, as_count, as_height, as_whole_number
 from evertree.input.keys import KeyTable
 from evertree.kernels.columns import TO_FIND
 from evertree.locking import one_at_a_time
@@ -64,6 +64,7 @@ class DistributedHierarchy:
         self._n_points = 0
         self._next_key = 0
         self._shape: tuple[int, np.dtype[Any]] | None = None
+        self._column_names: tuple[str, ...] | None = None
         self._largest = 0.0  # coordinate of any point so far
         self._report = DistributedReport(0, 0, 0, 0, 0, 0.0, None)
         self._blocks: tuple[DistributedTree, keyed_arrays.KeyBlocks] | None = None  # and the tree they belong to
@@ -98,6 +99,11 @@ class DistributedHierarchy:
     def metric_params(self) -> dict[str, Any] | None:
         """The parameters of the metric."""
         return self._tree.scheme.metric_params
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The names of the columns of the first data frame; later ones are put in its order. None without any."""
+        return self._column_names
 
     @property
     def client(self) -> Any:
@@ -233,6 +239,7 @@ class DistributedHierarchy:
         """
         with self._edit(progress) as edit:
             runner, tree = edit.runner, self._tree
+            X, names = in_order(X, self.column_names)
             chunks = read(runner, X, tree.scheme, tree.part_size, self._shape, self._next_key)
             keys = range(self._next_key, self._next_key + chunks.n_rows)
             if not keys:
@@ -247,7 +254,13 @@ class DistributedHierarchy:
                     edit.tree.replace_parts(runner, build.insert_chunks(runner, edit.tree, batch))
                     edit.refine()
             shape = chunks.n_columns, chunks.dtype
-            edit.commit(len(self) + len(keys), _next_key=keys.stop, _shape=shape, _largest=largest)
+            edit.commit(
+                len(self) + len(keys),
+                _next_key=keys.stop,
+                _shape=shape,
+                _largest=largest,
+                _column_names=names or self.column_names,
+            )
             return keys
 
     @one_at_a_time
@@ -332,14 +345,15 @@ class DistributedHierarchy:
         tree = self._tree
         if not len(self):
             options: dict[str, Any] = {"search_width": tree.aim.search_width, "seed": self._seed}
-            return Hierarchy(self.linkage, self.metric, metric_params=self.metric_params, **options)
+            options |= {"metric_params": self.metric_params, "column_names": self.column_names}
+            return Hierarchy(self.linkage, self.metric, **options)
         whole = tree.whole(self._runner())
         live = to_live(whole, tree.scheme, tree.aim)
         kernels.shared.neighbours.forget_all(live.tree, live.search, TO_FIND)
         order = np.argsort(whole.ids)
         leaves = (2 * order).astype(np.int32)
         keys = KeyTable.assembled(whole.ids[order].tolist(), leaves, True, self._next_key, self._next_key)
-        state = State(live, keys, None, self._seed)
+        state = State(live, keys, None, self._seed, self.column_names)
         return from_state(state)
 
     @one_at_a_time
@@ -425,6 +439,7 @@ class DistributedHierarchy:
             "n_points": len(self),
             "n_columns": n_columns,
             "dtype": None if dtype is None else dtype.name,
+            "column_names": self.column_names,
             "largest": self._largest,
             "next_key": self._next_key,
         }
@@ -438,6 +453,7 @@ class DistributedHierarchy:
         t._n_points, t._next_key, t._largest = header["n_points"], header["next_key"], header["largest"]
         t._shape = None if header["dtype"] is None else (header["n_columns"], np.dtype(header["dtype"]))
         t._report = DistributedReport(0, 0, 0, len(tree.handles), 0, 0.0, None)
+        t._column_names = as_column_names(header.get("column_names"))  # older versions wrote none
         t._origin = origin
         return t
 

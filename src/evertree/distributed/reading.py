@@ -69,6 +69,14 @@ def read(
     return Chunks(handles, [first_id + row for row in first[:-1]], lengths, n_columns, dtype, largest)
 
 
+def in_order(X: Any, known: tuple[str, ...] | None) -> tuple[Any, tuple[str, ...] | None]:
+    """A data frame with its columns in the order of the known names, and its names; anything else as it is."""
+    if isinstance(X, dd.DataFrame):
+        order = frames.order_of(tuple(X.columns), known)
+        return X if order is None else X[list(order)], order
+    return frames.in_order(X, known) if frames.is_frame(X) else (X, None)
+
+
 def _source(runner: DaskRunner, X: Any, part_size: int, like: tuple[int, np.dtype[Any]] | None) -> _Source:
     if isinstance(X, da.Array):
         return _of_delayed(runner, *_array_chunks(X, part_size))

@@ -41,22 +41,29 @@ def column_names(X: Any) -> list[Any]:
 
 
 def in_order(X: Any, known: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
-    """A frame with its columns in the order of the known names, and these names; without any, its own.
-
-    As in scikit-learn, columns have names if all are text; if they are not, or not all different, they go by position.
-    """
+    """A frame with its columns in the order of the known names, and its names now; None if they go by position."""
     import narwhals as nw
 
     frame = _in_memory(X)
     names = tuple(name for name, _ in _columns(frame))
-    is_named = all(isinstance(name, str) for name in names)
-    if known is None or not is_named:
-        return frame, names if is_named and names and len(set(names)) == len(names) else None
-    if names != tuple(known):
-        _check_names(names, known)
-        chosen = list(known)
-        frame = frame[chosen] if _is_pandas(frame) else nw.from_native(frame).select(chosen).to_native()
-    return frame, tuple(known)
+    order = order_of(names, known)
+    if order is not None and order != names:
+        frame = frame[list(order)] if _is_pandas(frame) else nw.from_native(frame).select(list(order)).to_native()
+    return frame, order
+
+
+def order_of(names: Sequence[Any], known: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The order in which to read columns of these names: that of the known names or, if there are none, their own.
+
+    As in scikit-learn, columns have names if all are text; if they are not, or not all different, they go by position,
+    and there is no order.
+    """
+    if not names or not all(isinstance(name, str) for name in names):
+        return None
+    if known is None:
+        return tuple(names) if len(set(names)) == len(names) else None
+    _check_names(names, known)
+    return tuple(known)
 
 
 def _check_names(names: Sequence[str], known: Sequence[str]) -> None:
