@@ -175,6 +175,16 @@ def test_a_forged_file(tmp_path):
             snapshot.load(tmp_path / "forged")
 
 
+def test_names_are_shown():
+    h = et.Hierarchy()
+    h.insert(named(X))
+    assert repr(h).endswith("12 points, 3 columns of float64: price, weight, age")
+    assert "price, weight, age" in h._repr_html_()
+    h = et.Hierarchy(column_names=list("abcdefg"))
+    h.insert(np.zeros((2, 7)))
+    assert repr(h).endswith("7 columns of float64: a, b, c, d, e, …")
+
+
 def test_scikit_learn():
     model = et.AnytimeClustering(n_clusters=2).fit(named(X))
     assert model.feature_names_in_.tolist() == list(NAMES)

@@ -29,6 +29,9 @@ from evertree.plotting.dendrogram import as_labels
 from evertree.state import State
 from evertree.tree import views
 
+#: Columns that are named where a hierarchy is shown in a line.
+_N_NAMES = 5
+
 #: Clusters at the bottom of the notebook display.
 _N_GLANCE = 30
 
@@ -110,7 +113,10 @@ def contents(state: State) -> str:
         return "empty"
     if n_columns is None:
         return _counted(n_points, "point")
-    return f"{_counted(n_points, 'point')}, {_counted(n_columns, 'column')} of {state.live.dtype.name}"
+    text = f"{_counted(n_points, 'point')}, {_counted(n_columns, 'column')} of {state.live.dtype.name}"
+    names = state.column_names or ()
+    more = ", …" if len(names) > _N_NAMES else ""
+    return f"{text}: {', '.join(names[:_N_NAMES])}{more}" if names else text
 
 
 def _tree_and_keys(state: State) -> tuple[NDArray[np.float64], list[Hashable]]:
