@@ -42,7 +42,9 @@ def test_a_bar_for_comparisons(capsys):
 
 def test_the_estimator_is_verbose(capsys):
     et.AnytimeClustering(verbose=True).fit(X)
-    assert "Refining" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "Refining" in shown
+    assert "Comparing" not in shown  # vectors are not compared by a function
     et.AnytimeClustering().fit(X)
     assert capsys.readouterr().err == ""
 
@@ -65,5 +67,17 @@ def test_without_tqdm(monkeypatch):
     h = et.Hierarchy.random(X)
     with pytest.raises(MissingExtraError, match=r"progress=True needs tqdm.*pip install 'evertree\[progress\]'"):
         h.refine(progress=True)
-    with pytest.raises(ParameterError, match="progress must be True, False, None or callable; it is 7"):
-        h.refine(progress=7)
+    with pytest.raises(MissingExtraError, match="progress=True needs tqdm"):
+        h.insert(X[:1], progress=True)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", lambda a, b: float(abs(a - b).sum())])
+def test_bad_callbacks(metric):
+    h = et.Hierarchy("single", metric)
+    points = list(X[:3]) if callable(metric) else X[:3]
+    h.insert(points)
+    calls = (h.refine, lambda progress: h.insert(points, progress=progress))
+    for call in (*calls, lambda progress: h.update([0], points[:1], progress=progress)):
+        with pytest.raises(ParameterError, match="progress must be True, False, None or callable; it is 7"):
+            call(progress=7)
+    assert len(h) == 3

@@ -101,6 +101,7 @@ def test_weights():
         ([[1.0, 2.0], [3.0, 4.0]], [0, ["x"]], None, InvalidKeyError),
         ([[1.0, 2.0], [3.0, 4.0]], [0, "x"], [1, -1], WeightError),
         ([[1.0, 2.0], [3.0, 4.0]], [0, "x"], [1], WeightError),
+        ([[1.0, 2.0], [3.0, 4.0]], None, None, InvalidKeyError),
     ],
 )
 def test_what_is_refused_changes_nothing(points, keys, weights, error):

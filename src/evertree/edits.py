@@ -14,7 +14,7 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.errors import DimensionError, ParameterError, listed
+from evertree.errors import DimensionError, InvalidKeyError, ParameterError, listed
 from evertree.input.arrays import GOALS, as_choice, as_keys, as_seconds, as_weights, as_whole_number
 from evertree.input.frames import in_order, is_frame, take_keys
 from evertree.input.points import (
@@ -158,7 +158,7 @@ def check_insert(
     chosen = None if keys is None else as_keys(keys)
     if chosen is not None:
         state.keys.check_new(chosen, count)
-    if live.needs_order:  # a function is called last, for each pair
+    if live.needs_order or progress is not None:  # a function is called last, for each pair
         with of_pairs(progress) as callback:
             points = compare(live.scheme, points, _objects(live, state.keys.leaves()), callback)
     state.refuse_edits_since(n_edits)
@@ -202,6 +202,8 @@ def check_upsert(
     """The edit that updates live points and inserts the others, from the arguments of `Hierarchy.upsert`."""
     live, n_edits = state.live, state.n_edits
     keys, X, column_names = opened(state, X, keys)
+    if keys is None:
+        raise InvalidKeyError("keys must say which points to update or insert; they are None")
     chosen = as_keys(keys)
     is_live = np.array([key in state.keys for key in chosen], np.bool_)
     if not is_live.any():
@@ -217,8 +219,8 @@ def check_upsert(
     with of_pairs(progress) as callback:
         updated, added = receive_both(live, X, order, position, changed, new, callback, state.note_narrowing)
     state.refuse_edits_since(n_edits)
-    live.check_range(updated, old_weights)
-    live.check_range(added, weights[new])
+    for points in (updated, added):
+        live.check_range(points, np.concatenate([old_weights, weights[new]]))
     return Upsert(
         Insert(added, weights[new], new_keys, moment, column_names),
         Update(old_keys, leaves, updated, old_weights),

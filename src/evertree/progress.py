@@ -19,7 +19,7 @@ def of_refinement(progress: Any) -> Iterator[Callable[[Report], object] | None]:
     if progress is not True:
         yield _callback(progress)
         return
-    with _bar(total=100, desc="Refining", bar_format="{l_bar}{bar}| {elapsed}{postfix}") as bar:
+    with _tqdm()(total=100, desc="Refining", bar_format="{l_bar}{bar}| {elapsed}{postfix}") as bar:
 
         def show(report: Report) -> None:
             bar.set_postfix_str(f"{report.moves:,} moves, {report.grafts:,} grafts", refresh=False)
@@ -34,19 +34,24 @@ def of_pairs(progress: Any) -> Iterator[Progress | None]:
     if progress is not True:
         yield _callback(progress)
         return
-    with _bar(desc="Comparing", unit=" pairs", unit_scale=True) as bar:
+    tqdm, bars = _tqdm(), []
 
-        def show(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
+    def show(done: int, total: int) -> None:
+        if not bars:  # where nothing is compared, there is none
+            bars.append(tqdm(total=total, desc="Comparing", unit=" pairs", unit_scale=True))
+        bars[0].update(done - bars[0].n)
 
+    try:
         yield show
+    finally:
+        for bar in bars:
+            bar.close()
 
 
-def _bar(**options: Any) -> Any:
+def _tqdm() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # in a notebook without ipywidgets, tqdm falls back to text with a warning
-        return require("tqdm.auto", "progress=True", "progress").tqdm(**options)
+        return require("tqdm.auto", "progress=True", "progress").tqdm
 
 
 def _callback(progress: Any) -> Any:
