@@ -34,7 +34,8 @@ def of_pairs(progress: Any) -> Iterator[Progress | None]:
     if progress is not True:
         yield _callback(progress)
         return
-    tqdm, bars = _tqdm(), []
+    tqdm = _tqdm()
+    bars: list[Any] = []
 
     def show(done: int, total: int) -> None:
         if not bars:  # where nothing is compared, there is none
