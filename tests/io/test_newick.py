@@ -304,6 +304,7 @@ def test_deep_newick(seconds):
     np.testing.assert_allclose(tree.Z, Z, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_deep_newick_of_equal_branches(seconds):
     n = N_DEEP
     text = "(" * (n - 1) + "0:0" + "".join(f",{i}:0):0.1" for i in range(1, n)) + ";"
@@ -311,6 +312,7 @@ def test_deep_newick_of_equal_branches(seconds):
     np.testing.assert_allclose(heights, 0.1 * np.arange(n - 1), rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_deep_contraction_comments_and_children(seconds):
     n = N_DEEP
     assert read_newick("(" * n + "a" + ":1)" * n + ";").labels == ["a"]

@@ -133,6 +133,7 @@ def test_layout_of_one_leaf():
     assert (layout.bottom_node.tolist(), layout.bottom_size.tolist(), layout.bottom_x.tolist()) == ([0], [1], [5.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [path, balanced])
 def test_large_trees(make):
     Z = make(MANY)

@@ -44,6 +44,7 @@ def place(h, x):
     return int(live.tree.pairs.state["evaluated"][0]) - before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 31, 32, 33, 200])
 @pytest.mark.parametrize("n_columns", [2, 40])
 @pytest.mark.parametrize("linkage", ["single", "complete", "average"])
@@ -223,6 +224,7 @@ def test_a_check_can_pause_and_go_on(rng, linkage):
     assert pieces.n_moves == whole.n_moves
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linkage", LINKAGES)
 def test_reading_while_a_check_has_paused(linkage):
     """With all dissimilarities equal every tree is homogeneous, whatever a paused check has come to."""
@@ -385,6 +387,7 @@ def test_measures_of_pairs(rng):
         assert quality.cophenetic_correlation(h) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_all_identical_points_and_long_paths():
     for linkage in LINKAGES:
         h = Hierarchy(linkage)
