@@ -216,6 +216,12 @@ def test_refine():
         assert h.is_stable()
 
 
+def test_a_quality_that_is_not_measured():
+    random_tree("random.db")
+    assert "the time is over, quality not measured" in run("refine", "random.db", "--seconds", 0).stdout
+    assert json_of("refine", "random.db", "--seconds", 0)["quality"] is None
+
+
 def test_ctrl_c_in_refine_keeps_what_was_reached(monkeypatch):
     random_tree("random.db")
 

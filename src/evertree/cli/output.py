@@ -55,7 +55,7 @@ def plural(number: int, noun: str) -> str:
 def report_text(report: Report) -> str:
     """What a refinement did, in one line."""
     outcome = _OUTCOMES.get(report.stopped_by or "", "")
-    return f"{moves_text(report)} in {report.seconds:.1f} s: {outcome}, quality {report.quality:.1%}"
+    return f"{moves_text(report)} in {report.seconds:.1f} s: {outcome}, {quality_text(report)}"
 
 
 def report_json(report: Report) -> dict[str, Any]:
@@ -67,3 +67,8 @@ def report_json(report: Report) -> dict[str, Any]:
 def moves_text(report: Report) -> str:
     """How many moves and grafts were made."""
     return f"{plural(report.moves, 'move')}, {plural(report.grafts, 'graft')}"
+
+
+def quality_text(report: Report) -> str:
+    """The quality that a report estimates."""
+    return "quality not measured" if report.quality is None else f"quality {report.quality:.1%}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from evertree.cli.output import moves_text
+from evertree.cli.output import moves_text, quality_text
 from evertree.hierarchy import Hierarchy
 from evertree.tree.refine import Report
 
@@ -51,7 +51,7 @@ def refine_with_bar(
     with progress_bar("Refining", 1.0) as show:
 
         def on_progress(report: Report) -> None:
-            show(report.quality, f"quality {report.quality:.1%}, {moves_text(report)}")
+            show(report.quality or 0.0, f"{quality_text(report)}, {moves_text(report)}")
 
         try:
             return h.refine(seconds, moves=moves, until=until, progress=on_progress)
