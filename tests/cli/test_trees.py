@@ -68,12 +68,13 @@ def test_insert_with_json():
         "points": 45,
         "columns": ["x", "y"],
         "left_out": [],
+        "dropped": [],
     }
     assert json_of("insert", "new.db", "points.csv", "--key", "id")["created"]
 
 
 def test_update():
-    assert "taken already: 1: --update gives" in error_of("insert", "tree.db", "changes.csv", "--key", "id")
+    assert "taken already: 1: evertree upsert gives" in error_of("insert", "tree.db", "changes.csv", "--key", "id")
     assert 200 not in keys_in()
     result = run("insert", "tree.db", "changes.csv", "--key", "id", "--update")
     assert result.stdout == "1 point inserted, 1 updated; tree.db has 44\n"
@@ -105,7 +106,7 @@ def test_an_update_that_fails_changes_nothing(folder):
 def test_an_insert_that_fails_changes_nothing(folder):
     before = keys_in()
     text = error_of("insert", "tree.db", "-", stdin="x,y,z\n1,2,3\n")
-    assert text == "standard input: X must have 2 columns, as the points before it had; it has 3 (x, y, z)"
+    assert text == "standard input must have 2 columns, as the points before it had; it has 3 (x, y, z)"
     text = error_of("insert", "tree.db", "-", stdin="x,y\n1,\n")
     assert text.endswith("it has 1 (x); left out, without numbers or a name: y")
     assert "missing" in error_of("insert", "tree.db", "-", stdin="x,y\n1,\n2,3\n")

@@ -30,7 +30,7 @@ Each command has examples: evertree cluster --help"""
 #: Remedies that have nothing in common with those in Python.
 _REMEDIES: dict[type[EvertreeError], str] = {
     LockedError: "try again when that process has ended; cut, anomalies, plot, export, info and verify work meanwhile",
-    DuplicateKeyError: "--update gives these points new values",
+    DuplicateKeyError: "evertree upsert gives these points new values",
 }
 
 

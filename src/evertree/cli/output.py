@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,11 @@ class Output:
 def plural(number: int, noun: str) -> str:
     """A number of things: ``"1 point"``, ``"1,000 points"``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def some_names(names: Sequence[str]) -> str:
+    """The first names, and dots for others."""
+    return ", ".join([*names[:8], *(["…"] if len(names) > 8 else [])])
 
 
 def report_text(report: Report) -> str:
