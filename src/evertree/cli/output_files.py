@@ -101,7 +101,7 @@ def write_joined(path: Path, points: PointTable, columns: Mapping[str, NDArray[A
     if _is_parquet(path):
         _write_parquet(path, table)
     else:
-        batches = (zip(*(column.to_pylist() for column in batch), strict=True) for batch in table.to_batches())
+        batches = (zip(*(column.to_pylist() for column in batch.columns), strict=True) for batch in table.to_batches())
         _write_csv(path, table.column_names, (map(_as_text, row) for batch in batches for row in batch))
 
 
