@@ -8,8 +8,6 @@ import pytest
 import evertree as et
 from cli_tools import error_of, json_of, pa, parquet, run
 
-names_land = pytest.mark.xfail(strict=False, reason="column names land with the library change")
-
 ROWS = "id,x,y\na,0,10\nb,1,11\nc,50,90\n"
 TURNED = "y,id,x\n10,d,0\n90,e,51\n"
 
@@ -60,27 +58,23 @@ def test_what_has_no_names_is_given_as_an_array():
     assert json_of("info", "given.db")["points"] == 3
 
 
-@names_land
 def test_columns_in_another_order():
     run("insert", "tree.db", "-", "--key", "id", stdin=TURNED)
     assert points()["d"] == [0.0, 10.0]
     assert points()["e"] == [51.0, 90.0]
 
 
-@names_land
 def test_updates_in_another_order():
     run("insert", "tree.db", "-", "--key", "id", "--update", stdin="y,id,x\n12,a,2\n7,f,8\n")
     assert points()["a"] == [2.0, 12.0]
     assert points()["f"] == [8.0, 7.0]
 
 
-@names_land
 def test_anomalies_in_another_order():
     straight = json_of("anomalies", "tree.db", "-", "--key", "id", stdin="id,x,y\nd,0,10\ne,51,90\n")
     assert json_of("anomalies", "tree.db", "-", "--key", "id", stdin=TURNED) == straight
 
 
-@names_land
 @pytest.mark.parametrize("command", ["insert", "anomalies"])
 def test_columns_of_other_names(command):
     for stdin in ("id,x,z\nd,1,2\n", "id,x\nd,1\n", "id,x,y,z\nd,1,2,3\n"):
@@ -90,7 +84,6 @@ def test_columns_of_other_names(command):
     assert len(points()) == 3
 
 
-@names_land
 def test_info_shows_the_names():
     assert "column names  x, y\n" in run("info", "tree.db").stdout
     assert json_of("info", "tree.db")["column_names"] == ["x", "y"]

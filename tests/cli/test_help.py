@@ -20,12 +20,7 @@ from evertree.linkages import LINKAGES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 COMMANDS = {command.__name__: command for commands in PANELS.values() for command in commands}
-upsert_lands = pytest.mark.xfail(strict=False, reason="Hierarchy.upsert lands with the library change")
-LINES = [
-    pytest.param(name, line, marks=[upsert_lands] if name == "upsert" else [], id=line)
-    for name, pairs in EXAMPLES.items()
-    for _, line in pairs
-]
+LINES = [(name, line) for name, pairs in EXAMPLES.items() for _, line in pairs]
 
 
 def test_commands_stand_in_panels():
@@ -84,7 +79,7 @@ def _light(monkeypatch):
 
 
 @pytest.mark.usefixtures("_light")
-@pytest.mark.parametrize(("name", "line"), LINES)
+@pytest.mark.parametrize(("name", "line"), LINES, ids=[line for _, line in LINES])
 def test_examples_run(name, line, tmp_path, monkeypatch):
     if name == "follow":
         pytest.importorskip("sqlalchemy", reason="follow needs SQLAlchemy")
@@ -123,7 +118,6 @@ def as_pattern(text: str) -> str:
     return ".*".join(re.escape(part) for part in text.split("..."))
 
 
-@pytest.mark.xfail(strict=False, reason="column names and upsert land with the library change")
 @pytest.mark.slow  # it draws, too
 def test_page_runs(tmp_path, monkeypatch):
     """The commands of the page, one after the other in an empty folder, print what it says."""

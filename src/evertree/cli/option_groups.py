@@ -79,7 +79,7 @@ class WindowOptions:
             h.keep(last=last, max_age=max_age, time=self.time)
 
     def insert(self, h: Hierarchy, values: Any, keys: list[Hashable] | None = None) -> list[Hashable]:
-        """Change the limits and insert points. Points that are refused leave the limits as they were."""
+        """Change the limits and insert points; return their keys. Points that are refused leave the limits alone."""
         trial = h
         if h.metric == "precomputed":  # dissimilarities are to the points that stay
             trial = h.copy()
@@ -87,6 +87,17 @@ class WindowOptions:
         trial.check(values, keys=keys)
         self.apply(h)
         return h.insert(values, keys=keys, time=self.time)
+
+    def upsert(self, h: Hierarchy, values: Any, keys: list[Hashable]) -> list[Hashable]:
+        """Change the limits, update points that are live and insert others; return the keys of these."""
+        if h.metric == "precomputed":
+            trial = h.copy()
+            self.apply(trial)
+            trial.upsert(values, keys=keys, time=self.time)
+        else:
+            h.check(values)
+        self.apply(h)
+        return h.upsert(values, keys=keys, time=self.time)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evertree.cli.exits import print_error
 from evertree.cli.output import plural, some_names
-from evertree.errors import DataError, DimensionError, ParameterError, counting_rows_from, name_rows
+from evertree.errors import ColumnNamesError, DataError, DimensionError, ParameterError, counting_rows_from, name_rows
 from evertree.hierarchy import Hierarchy
 from evertree.input.frames import to_array
 
@@ -114,7 +114,7 @@ class PointTable:
         except DataError as error:
             problem = error.problem
             parts = [f"{self.file} {problem[2:]}" if problem.startswith("X ") else f"{self.file}: {problem}"]
-            if isinstance(error, DimensionError):
+            if isinstance(error, DimensionError) and not isinstance(error, ColumnNamesError):
                 parts[0] += f" ({some_names(self.columns)})"
                 parts += self.left_out_lines
             elif self.dropped:

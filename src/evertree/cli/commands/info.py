@@ -46,7 +46,6 @@ def info(
 
 def _info(path: Path, h: Hierarchy) -> dict[str, Any]:
     trial = h.copy() if isinstance(h, DurableHierarchy) else h
-    names = getattr(h, "column_names", None)
     report = trial.refine(moves=0)  # makes no moves, and reports what is left to do
     return {
         "tree": str(path),
@@ -55,7 +54,7 @@ def _info(path: Path, h: Hierarchy) -> dict[str, Any]:
         "bytes": _size(path),
         "points": len(h),
         "columns": h.n_columns if len(h) else None,
-        "column_names": None if names is None else list(names),
+        "column_names": None if h.column_names is None else list(h.column_names),
         "dtype": h.dtype.name if len(h) and h.n_columns is not None else None,
         "linkage": h.linkage,
         "metric": h.metric if isinstance(h.metric, str) else getattr(h.metric, "__name__", "a function"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -11,10 +10,7 @@ from evertree.cli import options
 from evertree.cli.examples import examples
 from evertree.cli.input_source import InputFile
 from evertree.cli.option_groups import ClusteringOptions, WindowOptions
-from evertree.cli.point_table import PointTable
-from evertree.cli.tree_edits import Change, edit_tree, keys_in_tree
-from evertree.hierarchy import Hierarchy
-from evertree.locking import Uninterrupted
+from evertree.cli.tree_edits import edit_tree
 
 
 @examples(
@@ -28,7 +24,7 @@ def insert(
     file: options.File,
     update: Annotated[
         bool,
-        typer.Option("--update", help="Points whose key is live already get the values in the file, as by upsert."),
+        typer.Option("--update", help="Points whose key is there already get the values in the file, as by upsert."),
     ] = False,
     key: options.Key = None,
     columns: options.Columns = None,
@@ -59,29 +55,4 @@ def insert(
     source = InputFile(file, key, columns, drop_missing, file_format, delimiter, decimal, header, array)
     clustering = ClusteringOptions(linkage, metric, metric_params, goal, search_width)
     window = WindowOptions(keep_last, max_age, time_of_points)
-    edit = partial(_insert_and_update if update else _insert, window)
-    edit_tree(tree, source, clustering, window, edit, tells_updates=update, as_json=as_json)
-
-
-def _insert(window: WindowOptions, h: Hierarchy, points: PointTable) -> Change:
-    keys = None if points.keys is None else keys_in_tree(h, points)
-    return Change(window.insert(h, points.for_tree(h), keys))
-
-
-def _insert_and_update(window: WindowOptions, h: Hierarchy, points: PointTable) -> Change:
-    """Insert new points, and update those that are live."""
-    keys = keys_in_tree(h, points)
-    live = [row for row, key in enumerate(keys) if key in h]
-    new = [row for row, key in enumerate(keys) if key not in h]
-    if live and h.metric != "precomputed":  # refuse their values before points leave the window, which could not return
-        h.check(points.for_tree(h, live))
-    with Uninterrupted():  # Ctrl-C waits for both edits
-        inserted = window.insert(h, points.for_tree(h, new), [keys[row] for row in new])
-        live = [row for row in live if keys[row] in h]  # some may have left the window
-        try:
-            if live:
-                h.update([keys[row] for row in live], points.for_tree(h, live))
-        except BaseException:
-            h.remove([key for key in inserted if key in h])
-            raise
-    return Change(inserted, len(live))
+    edit_tree(tree, source, clustering, window, updates=update, as_json=as_json)

@@ -10,9 +10,7 @@ from evertree.cli import options
 from evertree.cli.examples import examples
 from evertree.cli.input_source import InputFile
 from evertree.cli.option_groups import ClusteringOptions, WindowOptions
-from evertree.cli.point_table import PointTable
-from evertree.cli.tree_edits import Change, edit_tree, keys_in_tree
-from evertree.hierarchy import Hierarchy
+from evertree.cli.tree_edits import edit_tree
 
 
 @examples(
@@ -40,20 +38,17 @@ def upsert(
     metric_params: options.MetricParams = None,
     goal: options.Goal = None,
     search_width: options.SearchWidth = None,
+    keep_last: options.KeepLast = None,
+    max_age: options.MaxAge = None,
+    time_of_points: options.Time = None,
     as_json: options.Json = False,
 ) -> None:
     """Update the points of a file that are in a durable tree, and insert the others.
 
-    The keys say which are there. Either all of this is done or, on an error, nothing. Columns and keys are read as by
-    insert. To change or use a window at the same time, see insert --update.
+    The keys say which are there. Either all of this is done or, on an error, nothing. Columns, keys and windows are as
+    for insert.
     """
     source = InputFile(file, key, columns, drop_missing, file_format, delimiter, decimal, header, array)
     clustering = ClusteringOptions(linkage, metric, metric_params, goal, search_width)
-    edit_tree(tree, source, clustering, WindowOptions(), _upsert, tells_updates=True, as_json=as_json)
-
-
-def _upsert(h: Hierarchy, points: PointTable) -> Change:
-    keys = keys_in_tree(h, points)
-    new = [key for key in keys if key not in h]
-    h.upsert(points.for_tree(h), keys=keys)  # type: ignore[attr-defined]  # it is being added
-    return Change(new, len(keys) - len(new))
+    window = WindowOptions(keep_last, max_age, time_of_points)
+    edit_tree(tree, source, clustering, window, updates=True, as_json=as_json)
