@@ -336,7 +336,7 @@ def test_quality_after_the_other_goal(rng):
     h.insert(rng.normal(size=(200, 2)))
     assert "100%" in h._repr_html_()
     h.refine(until="stable")
-    assert "unknown" in h._repr_html_()
+    assert "not measured" in h._repr_html_()
 
 
 @pytest.mark.process
