@@ -135,7 +135,7 @@ def test_history_of_a_refinement(rng):
     seconds, quality, made = zip(*report.history, strict=True)
     assert seconds[0] == pytest.approx(0, abs=0.01)
     assert list(seconds) == sorted(seconds)
-    assert (quality[0], quality[-1], made[0], made[-1]) == (0.0, 1.0, 0, report.moves + report.grafts)
+    assert (quality[0], quality[-1], made[0], made[-1]) == (None, 1.0, 0, report.moves + report.grafts)
     assert seconds[-1] == report.seconds
     assert "history" not in repr(report)
 

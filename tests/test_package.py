@@ -242,7 +242,7 @@ def test_demo_on_a_few_digits(tmp_path, monkeypatch):
 
     X, y = demonstration._load_digits(0)
     monkeypatch.setattr(demonstration, "_load_digits", lambda seed: (X[:40], y[:40]))
-    for name, number in {"_N_REMOVED": 3, "_N_UPDATED": 4, "_BATCH": 16}.items():
+    for name, number in {"_N_REMOVED": 3, "_N_UPDATED": 4, "_BATCH": 16, "_N_ORDERS": 2}.items():
         monkeypatch.setattr(demonstration, name, number)
     console = Console(record=True, width=120, file=io.StringIO())
     demonstration.run(console, tmp_path / "picture.svg", seed=0)
@@ -251,6 +251,16 @@ def test_demo_on_a_few_digits(tmp_path, monkeypatch):
     rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in said.splitlines() if line.startswith("│")}
     assert list(rows) == ["live", "refined", "homogeneous", "batch HAC"]
     assert rows["batch HAC"][3].strip() == rows["refined"][3].strip() == "0.0%"
+    said_of_orders = re.search(
+        r"one order of insertion. In 2 orders .* live tree is (.*) to (.*), and .* refined tree (.*) to (.*); batch "
+        r"clustering has (.*)\.$",
+        " ".join(said.split("Blocked")[0].split()),
+    )
+    low, high, *refined, batch = map(float, said_of_orders.groups())
+    assert low <= high
+    assert low <= float(rows["live"][4]) + 0.005
+    assert batch == pytest.approx(float(rows["batch HAC"][4]), abs=0.006)
+    assert refined == [batch, batch]
     assert (tmp_path / "picture.svg").read_text(encoding="utf-8").count("purity") >= 2
 
 

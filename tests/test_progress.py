@@ -15,6 +15,7 @@ X = np.random.default_rng(0).normal(size=(300, 2))
 
 def test_a_bar_for_a_refinement(capsys):
     h = et.Hierarchy.random(X)
+    assert h.refine(seconds=0, progress=True).quality is None
     assert h.refine(progress=True).stable
     shown = capsys.readouterr()
     assert shown.out == ""

@@ -154,7 +154,7 @@ def _quality(state: State) -> str:
     if n_waiting == 0 or len(state.keys) < 3:
         return "100%: the tree has reached its goal"
     if n_waiting == n_nodes:
-        return f"unknown: all {n_nodes:,} nodes are to be looked at, see refine()"
+        return f"not measured: all {n_nodes:,} nodes are to be looked at, see refine()"
     share = math.floor(1000 * (1 - n_waiting / n_nodes)) / 10
     return f"at least {share:.1f}%: {n_waiting:,} of {n_nodes:,} nodes are to be looked at, see refine()"
 

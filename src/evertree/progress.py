@@ -23,7 +23,8 @@ def of_refinement(progress: Any) -> Iterator[Callable[[Report], object] | None]:
 
         def show(report: Report) -> None:
             bar.set_postfix_str(f"{report.moves:,} moves, {report.grafts:,} grafts", refresh=False)
-            bar.update(100 * report.quality - bar.n)  # an estimate, which may go back
+            if report.quality is not None:
+                bar.update(100 * report.quality - bar.n)  # an estimate, which may go back
 
         yield show
 

@@ -117,7 +117,7 @@ def test_files():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["new.csv", "--columns", "x"], "new.csv: X must have 2 columns, as the points before it had; it has 1 (x)"),
+        (["new.csv", "--columns", "x"], "new.csv must have 2 columns, as the points before it had; it has 1 (x)"),
         (["wide.csv"], "it has 3 (x, y, z); left out, without numbers or a name: id"),
         (["nothing.csv"], "nothing.csv: No such file or directory"),
         (["-o", "tree.db"], "--output must end with .csv or .tsv or .parquet; it is tree.db"),

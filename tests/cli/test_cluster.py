@@ -195,7 +195,7 @@ def test_too_little_memory(monkeypatch):
         (["--store", "tree.db"], "tree.db exists already: see evertree insert"),
         (["--metric", "cosine"], "Ward needs Euclidean geometry"),
         (["--metric", "nonsense"], "metric must be"),
-        (["--n-clusters", "31"], "n_clusters must be an integer from 1 to 30"),
+        (["--n-clusters", "31"], "--n-clusters must be an integer from 1 to 30"),
     ],
 )
 def test_what_cannot_be_done_is_refused(options, message, folder):

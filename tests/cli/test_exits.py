@@ -23,7 +23,7 @@ from evertree.errors import DuplicateKeyError, LockedError, ParameterError
             "--search-width must be 4; it is 0",
         ),
         (DuplicateKeyError("keys must differ"), "keys must differ"),
-        (DuplicateKeyError("taken", remedy="use update()"), "taken: --update gives these points new values"),
+        (DuplicateKeyError("taken", remedy="use update()"), "taken: evertree upsert gives these points new values"),
         (FileNotFoundError(2, "No such file or directory", "x.csv"), "x.csv: No such file or directory"),
         (OSError(28, "No space left on device"), "No space left on device"),
         (UnicodeError("not UTF-8"), "not UTF-8"),

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from cli_tools import error_of, pa, parquet, run, three_groups
-from evertree.cli.input_files import InputFile, read_points
+from evertree.cli.input_files import read_points
+from evertree.cli.input_source import InputFile
 from evertree.errors import DataError, EvertreeError, FileFormatError, InvalidKeyError, KeysError
 from evertree.hierarchy import Hierarchy
 
@@ -102,9 +103,9 @@ def test_an_index_without_a_name_is_left_out(points_of):
         ("x,y\n1,2\n3,4,5\n", {}, "row 2 has 3 values, and the rows before it have 2"),
         ("1,2\n3\n", {"has_header": False}, "row 2 has 1 values"),
         (f"x,y\n1,2\n{'3' * (1 << 25)},4\n", {}, "has a line of more than 16 MB: is a quotation mark missing?"),
-        ("x,y\n1,2\n3,\n4,5\n,6\n", {}, "missing or infinite values in rows 2, 4, columns 'x', 'y'"),
-        ("x,y\n1,2\n3,NA\n", {}, "missing or infinite values in row 2, column 'y'"),
-        ("x,y\n1,2\n3,inf\n", {}, "missing or infinite values in row 2, column 'y'"),
+        ("x,y\n1,2\n3,\n4,5\n,6\n", {}, "missing values in rows 2, 4, columns 'x', 'y'"),
+        ("x,y\n1,2\n3,NA\n", {}, "missing values in row 2, column 'y'"),
+        ("x,y\n1,2\n3,inf\n", {}, "infinite values in row 2, column 'y'"),
         ("x,y\n1,2\n3,4o\n5,6\n", {}, "column 'y' has '4o' in row 2, which is not a number"),
         ("x,y\n1,a\n2,b\n", {"columns": "y"}, "column 'y' has 'a' in row 1, which is not a number"),
         ("x,y\n1,2020-01-01\n", {"columns": "y"}, "column 'y' has no numbers, but values of type date32"),
@@ -123,9 +124,9 @@ def test_an_index_without_a_name_is_left_out(points_of):
         (b"SQLite format 3\0" + bytes(100), {}, "is an SQLite database"),
         (b"PAR1\0 but no more", {}, "is damaged"),
         (b"PAR1 but no more, PAR1", {}, "is damaged"),
-        (b"x,\xff\n1,2\n", {}, "cannot be read as text: 'utf-8' codec"),
-        (b"x,id\n1,a\n2,\xff\n", {"key": "id"}, "row 2, column 2 cannot be read as string: invalid UTF8 data"),
-        (b"1,a\n2,\xff\n", {"key": "2", "has_header": False}, "row 2, column 2 cannot be read as string"),
+        (b"x,\xff\n1,2\n", {}, "is not text in UTF-8: convert it"),
+        (b"x,id\n1,a\n2,\xff\n", {"key": "id"}, "row 2, column 2 is not text in UTF-8"),
+        (b"1,a\n2,\xff\n", {"key": "2", "has_header": False}, "row 2, column 2 is not text in UTF-8"),
         ("x\n1\n\n2\n", {}, "has a blank line where row 2 should be"),
         ("\n1\r\n2\r\n\r\n4\r\n", {"has_header": False}, "has a blank line where row 3 should be"),
         (gzip.compress(b"x\n\n2\n", mtime=0), {}, "has a blank line where row 1 should be"),
@@ -212,7 +213,7 @@ def test_archives_of_arrays(points_of):
     [
         (npy(np.arange(3.0)), {}, "must have a matrix, a row for each point; the array has 1 dimension"),
         (npy(np.array([["a"]])), {}, "must have numbers; the array is of type <U1"),
-        (npy(np.array([[np.nan, 1.0]])), {}, "missing or infinite values in row 1, column '1'"),
+        (npy(np.array([[np.nan, 1.0]])), {}, "missing values in row 1, column '1'"),
         (npy(np.zeros((2, 2)))[:-5], {}, "cannot be read"),
         (npy(np.zeros((0, 2))), {}, "has columns, but no rows"),
         (npy(np.zeros((2, 2))), {"columns": "0,3"}, "has columns 1 to 2; there is no column '0', '3'"),

@@ -61,6 +61,12 @@ def test_scores():
     assert "'far' is not one of 'jump'" in error_of(*words, "--scores", "far", code=2)
 
 
+@pytest.mark.parametrize(("seconds", "quality"), [(0, None), (100, 1.0)])
+def test_a_quality_that_is_not_measured_is_null(seconds, quality):
+    words = ["follow", "items.db", *TABLE, "--columns", "x,y", "--once", "--seconds", seconds, "--json"]
+    assert json.loads(run(*words).stdout)["quality"] == quality
+
+
 def test_a_first_look_that_finds_nothing_new():
     words = ["follow", "items.db", *TABLE, "--columns", "x,y", "-k", 3, "--store", "tree.db", "--once"]
     run(*words)

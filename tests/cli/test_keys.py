@@ -12,7 +12,8 @@ import pytest
 
 import evertree as et
 from cli_tools import error_of, json_of, pa, parquet, run, three_groups
-from evertree.cli.input_files import InputFile, read_points
+from evertree.cli.input_files import read_points
+from evertree.cli.input_source import InputFile
 from evertree.cli.key_text import find_keys, match_live_keys, parse_key
 from evertree.errors import InvalidKeyError
 from evertree.hierarchy import Hierarchy

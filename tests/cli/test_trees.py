@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sqlite3
 
 import numpy as np
@@ -68,12 +67,13 @@ def test_insert_with_json():
         "points": 45,
         "columns": ["x", "y"],
         "left_out": [],
+        "dropped": [],
     }
     assert json_of("insert", "new.db", "points.csv", "--key", "id")["created"]
 
 
 def test_update():
-    assert "taken already: 1: --update gives" in error_of("insert", "tree.db", "changes.csv", "--key", "id")
+    assert "taken already: 1: evertree upsert gives" in error_of("insert", "tree.db", "changes.csv", "--key", "id")
     assert 200 not in keys_in()
     result = run("insert", "tree.db", "changes.csv", "--key", "id", "--update")
     assert result.stdout == "1 point inserted, 1 updated; tree.db has 44\n"
@@ -105,7 +105,7 @@ def test_an_update_that_fails_changes_nothing(folder):
 def test_an_insert_that_fails_changes_nothing(folder):
     before = keys_in()
     text = error_of("insert", "tree.db", "-", stdin="x,y,z\n1,2,3\n")
-    assert text == "standard input: X must have 2 columns, as the points before it had; it has 3 (x, y, z)"
+    assert text == "standard input must have 2 columns, as the points before it had; it has 3 (x, y, z)"
     text = error_of("insert", "tree.db", "-", stdin="x,y\n1,\n")
     assert text.endswith("it has 1 (x); left out, without numbers or a name: y")
     assert "missing" in error_of("insert", "tree.db", "-", stdin="x,y\n1,\n2,3\n")
@@ -129,27 +129,21 @@ def test_options_of_a_tree_that_is_there():
     assert len(keys_in()) == 43
 
 
-def test_ctrl_c_between_the_two_edits_of_an_update(monkeypatch):
-    """It comes after both."""
-    insert = DurableHierarchy.insert
-
-    def interrupted(self, *args, **options):
-        found = insert(self, *args, **options)
-        signal.raise_signal(signal.SIGINT)
-        return found
-
-    monkeypatch.setattr(DurableHierarchy, "insert", interrupted)
-    run("insert", "tree.db", "changes.csv", "--key", "id", "--update", code=130)
+def test_an_update_is_one_edit(monkeypatch):
+    """So that nothing can come between the new points and the new values."""
+    for name in ("insert", "update"):
+        monkeypatch.setattr(DurableHierarchy, name, None)
+    run("insert", "tree.db", "changes.csv", "--key", "id", "--update")
     with et.open("tree.db", read_only=True) as h:
         assert 200 in h
         assert h.points()[1].tolist() == [0.5, 0.1]
 
 
 def test_an_update_without_memory_changes_nothing(monkeypatch):
-    def update(*_):
+    def upsert(*_, **__):
         raise MemoryError("no more")
 
-    monkeypatch.setattr(DurableHierarchy, "update", update)
+    monkeypatch.setattr(DurableHierarchy, "upsert", upsert)
     assert "not enough memory" in error_of("insert", "tree.db", "changes.csv", "--key", "id", "--update")
     assert 200 not in keys_in()
 
@@ -214,6 +208,12 @@ def test_refine():
     assert json_of("info", "random.db")["pending"] == 0
     with et.open("random.db", read_only=True) as h:
         assert h.is_stable()
+
+
+def test_a_quality_that_is_not_measured():
+    random_tree("random.db")
+    assert "the time is over, quality not measured" in run("refine", "random.db", "--seconds", 0).stdout
+    assert json_of("refine", "random.db", "--seconds", 0)["quality"] is None
 
 
 def test_ctrl_c_in_refine_keeps_what_was_reached(monkeypatch):
@@ -322,7 +322,7 @@ def test_insert_with_a_window(saved):
     assert "window        the last 40 points" in run("info", "tree.db").stdout
     assert json_of("info", "tree.db")["window"] == {"last": 40, "max_age": None}
     assert json_of("info", saved)["window"] is None
-    assert "3 (id, x, y)" in error_of("insert", "tree.db", "new.csv", "--keep-last", 1)
+    assert "it has the unknown 'id': choose its columns" in error_of("insert", "tree.db", "new.csv", "--keep-last", 1)
     assert len(keys_in()) == 40
     found = json_of("insert", "tree.db", "new.csv", "--columns", "x,y", "--keep-last", 0)
     assert (found["inserted"], found["gone"], found["points"]) == (2, 0, 42)

@@ -61,6 +61,7 @@ def write_files(folder: Path, n: int = 30) -> None:
     table = pa.table({"id": np.arange(n), "name": [f"item {i}" for i in range(n)], "x": X[:, 0], "y": X[:, 1]})
     csv.write_csv(table, folder / "points.csv")
     parquet.write_table(table, folder / "points.parquet")
+    (folder / "points.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in table.to_pylist()))
     np.save(folder / "points.npy", X)
     csv.write_csv(pa.table({"id": [100, 101], "x": [0.5, 9.5], "y": [0.1, 9.9]}), folder / "new.csv")
     csv.write_csv(pa.table({"id": [1, 200], "x": [0.5, 9.5], "y": [0.1, 9.9]}), folder / "changes.csv")

@@ -276,9 +276,19 @@ def test_reports_a_live_quality(rng):
     seen = []
     report = h.refine(progress=lambda r: seen.append((r.quality, r.due, r.stopped_by)))
     assert seen[-1] == (1.0, 0, "stable")
-    assert all(0 <= quality <= 1 for quality, _, _ in seen)
+    assert all(quality is None or 0 <= quality <= 1 for quality, _, _ in seen)
     assert report.searches >= len(h.nodes()) - 1
     assert h.refine(seconds=0).stopped_by == "stable"
+
+
+@pytest.mark.parametrize("until", ["stable", "homogeneous"])
+def test_quality_is_unknown_until_a_node_is_looked_at(rng, until):
+    h = Hierarchy.random(rng.normal(size=(40, 3)))
+    report = h.refine(seconds=0, until=until)
+    assert report.quality is None
+    assert report.history[-1][1] is None
+    assert h.refine(until=until).quality == 1.0
+    assert h.refine(seconds=0, until=until).quality == 1.0  # nothing is left to be looked at
 
 
 @pytest.mark.slow

@@ -8,7 +8,20 @@ import typer
 
 import evertree
 from evertree.cli import try_out
-from evertree.cli.commands import anomalies, cluster, cut, export, follow, info, insert, plot, refine, remove, verify
+from evertree.cli.commands import (
+    anomalies,
+    cluster,
+    cut,
+    export,
+    follow,
+    info,
+    insert,
+    plot,
+    refine,
+    remove,
+    upsert,
+    verify,
+)
 from evertree.cli.examples import epilog, help_text
 from evertree.cli.exits import EXIT_CODES, Commands
 
@@ -18,6 +31,7 @@ PANELS = {
     "Cluster a file": (cluster.cluster,),
     "Durable trees": (
         insert.insert,
+        upsert.upsert,
         remove.remove,
         refine.refine,
         cut.cut,

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from evertree.errors import DuplicateKeyError, EvertreeError, LockedError
+from evertree.errors import ColumnNamesError, DuplicateKeyError, EvertreeError, LockedError
 
 #: Exit codes; 0 means success, and 2, for a wrong command line, is Typer's.
 FAILED = 1
@@ -30,7 +30,8 @@ Each command has examples: evertree cluster --help"""
 #: Remedies that have nothing in common with those in Python.
 _REMEDIES: dict[type[EvertreeError], str] = {
     LockedError: "try again when that process has ended; cut, anomalies, plot, export, info and verify work meanwhile",
-    DuplicateKeyError: "--update gives these points new values",
+    ColumnNamesError: "choose its columns with --columns, or rename them",
+    DuplicateKeyError: "evertree upsert gives these points new values",
 }
 
 

@@ -5,113 +5,140 @@ from __future__ import annotations
 import re
 from typing import Any, BinaryIO
 
-from evertree.errors import DataError, FileFormatError, ParameterError
+from evertree.cli.input_source import InputFile
+from evertree.errors import DataError, FileFormatError
 from evertree.extras import require
 
-_NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
-
-#: A column of text is taken for numbers with mistakes if more than this share of its values are numbers.
-_MOSTLY_NUMBERS = 0.5
+#: A number as text, in pyarrow's regular expressions and in Python's.
+NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 
 #: Bytes that are read at once; no line may be longer.
 _BLOCK = 1 << 24
 
-#: Other delimiters, and how to type them in a shell.
-_DELIMITERS = {";": "';'", "\t": "$'\\t'", "|": "'|'", " ": "' '"}
+#: Delimiters, and how to type them in a shell.
+_DELIMITERS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','", " ": "' '"}
+
+#: What to do about text in another encoding.
+_TO_UTF8 = "convert it, with iconv -f LATIN1 -t UTF-8, say"
+
+#: Bytes from the start of a file that show what its delimiter is.
+_N_SHOWING = 4096
 
 
-def read_csv(stream: BinaryIO, file: str, delimiter: str, has_header: bool, key: str | None) -> Any:
+def read_csv(stream: BinaryIO, file: InputFile) -> Any:
     """A text file as an Arrow table, with the keys as text."""
-    if len(delimiter) != 1:
-        raise ParameterError(f"--delimiter must be one character; it is {delimiter!r}")
+    keys = [] if file.key is None else [_arrow_name(file.key, file.has_header)]
+    table = _parse(stream, file, keys)
+    names = table.column_names
+    if file.has_header and names and all(re.match(NUMBER, column) for column in names):
+        raise FileFormatError(
+            f"{file.name} has numbers where the names of columns should be: {', '.join(names[:5])}. "
+            "Give --no-header if its first line is a point"
+        )
+    if len(names) == 1:
+        _refuse_one_that_is_several(stream, table, file)
+        _refuse_blank_lines(stream, table, file)
+    return table
+
+
+def read_again(stream: BinaryIO, file: InputFile, names: list[str]) -> Any:
+    """The same table for ``--join``: all values as they are written, or all with the types that they seem to have."""
+    as_written = names if file.join == "text" else []
+    return _parse(stream, file, [_arrow_name(name, file.has_header) for name in as_written])
+
+
+def _arrow_name(name: str, has_header: bool) -> str:
+    """A column as pyarrow names it: where there are no names, f0 is the first."""
+    return name if has_header or not name.isdecimal() else f"f{int(name) - 1}"
+
+
+def _parse(stream: BinaryIO, file: InputFile, text_columns: list[str]) -> Any:
+    """The table, with its columns named as the command line names them."""
+    table = _read(stream, file, text_columns)
+    names = table.column_names
+    if not file.has_header:
+        return table.rename_columns([str(number) for number in range(1, len(names) + 1)])
+    padded = [name for name in names if name.strip() != name and name.strip() in text_columns]
+    if padded:  # pyarrow knows them with the spaces around them
+        table = _read(stream, file, [*text_columns, *padded])
+    return table.rename_columns([name.strip() for name in names])
+
+
+def _read(stream: BinaryIO, file: InputFile, text_columns: list[str]) -> Any:
+    """The table with pyarrow's names of columns."""
     csv = require("pyarrow.csv", "reading CSV", "cli")
     arrow = require("pyarrow", "reading CSV", "cli")
-    if key is not None and not has_header and key.isdecimal():
-        key = f"f{int(key) - 1}"  # as pyarrow names it
+    stream.seek(0)
     try:
         table = csv.read_csv(
             stream,
             # With threads, errors do not say in which row they are.
-            csv.ReadOptions(use_threads=False, autogenerate_column_names=not has_header, block_size=_BLOCK),
-            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            csv.ConvertOptions(column_types={} if key is None else {key: arrow.string()}),
+            csv.ReadOptions(use_threads=False, autogenerate_column_names=not file.has_header, block_size=_BLOCK),
+            csv.ParseOptions(delimiter=file.delimiter_character, newlines_in_values=True),
+            csv.ConvertOptions(
+                column_types=dict.fromkeys(text_columns, arrow.string()), decimal_point=file.decimal_character
+            ),
         )
-        names = table.column_names
+        _ = table.column_names  # or an error
     except arrow.ArrowInvalid as error:
-        raise FileFormatError(f"{file}{_explain(str(error), has_header)}") from None
-    except (arrow.ArrowException, UnicodeDecodeError, OSError) as error:
-        raise FileFormatError(f"{file} cannot be read as text: {error}") from None
-    if not has_header:
-        return table.rename_columns([str(number) for number in range(1, len(names) + 1)])
-    if names and all(re.match(_NUMBER, column) for column in names):
-        raise FileFormatError(
-            f"{file} has numbers where the names of columns should be: {', '.join(names[:5])}. "
-            "Give --no-header if its first line is a point"
-        )
+        raise FileFormatError(f"{file.name}{_explain(str(error), stream, file)}") from None
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{file.name} is not text in UTF-8: {_TO_UTF8}") from None
+    except (arrow.ArrowException, OSError) as error:
+        raise FileFormatError(f"{file.name} cannot be read as text: {error}") from None
     return table
 
 
-def _explain(text: str, has_header: bool) -> str:
+def _explain(text: str, stream: BinaryIO, file: InputFile) -> str:
     """What an error of pyarrow means, to follow the name of the file. Pyarrow's rows count the header."""
     if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text):
         row, n_expected, n_found = map(int, found.groups())
-        return f": row {row - has_header} has {n_found} values, and the rows before it have {n_expected}"
+        problem = f": row {row - file.has_header} has {n_found} values, and the rows before it have {n_expected}"
+        return problem + _delimiter_hint(stream, file)
     if found := re.search(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to (\w+): (.*)", text):
         column, line, kind, reason = found.groups()
-        return f": row {int(line) - has_header}, column {int(column) + 1} cannot be read as {kind}: {reason}"
+        where = f": row {int(line) - file.has_header}, column {int(column) + 1}"
+        if "UTF8" in reason:
+            return f"{where} is not text in UTF-8: {_TO_UTF8}"
+        return f"{where} cannot be read as {kind}: {reason}"
     if "straddl" in text:
         return f" has a line of more than {_BLOCK >> 20} MB: is a quotation mark missing?"
     return " is empty" if "Empty CSV" in text else f" cannot be read as CSV: {text}"
 
 
-def require_numbers(table: Any, columns: list[str], file: str) -> None:
-    """Refuse columns that have other values than numbers; the error names the first."""
-    for column in columns:
-        are_numbers = _are_numbers(table, column)
-        if are_numbers is None:
-            kind = table.schema.field(column).type
-            raise DataError(f"{file}: column {column!r} has no numbers, but values of type {kind}")
-        if not all(are_numbers):
-            row = are_numbers.index(False)
-            raise DataError(
-                f"{file}: column {column!r} has {table[column][row].as_py()!r} in row {row + 1}, which is not a "
-                "number: correct it, or choose the columns to compare with --columns"
-            )
-
-
-def refuse_mistakes(table: Any, columns: list[str], file: str) -> None:
-    """Refuse columns of text with mostly numbers in them: to leave them out would hide a mistake."""
-    for column in columns:
-        are_numbers = _are_numbers(table, column)
-        if are_numbers is not None and sum(are_numbers) > _MOSTLY_NUMBERS * len(are_numbers):
-            require_numbers(table, [column], file)
-
-
-def refuse_blank_lines(content: bytes, table: Any, file: str, has_header: bool) -> None:
-    """Refuse a file with a single column of numbers and a blank line among them: a missing value."""
-    if _are_numbers(table, table.column_names[0]) is not None:
-        return
-    lines = [line.strip() for line in content.strip().splitlines()]
-    if b"" in lines:
-        row = lines.index(b"") + (not has_header)
-        raise DataError(f"{file} has a blank line where row {row} should be: fill it, or remove it")
-
-
-def delimiter_hint(names: list[str]) -> str:
-    """Which delimiter a file seems to have if it was read as a single column."""
-    if len(names) == 1:
-        for delimiter, typed in _DELIMITERS.items():
-            if delimiter in names[0]:
-                return f": did you mean --delimiter {typed}?"
+def _delimiter_hint(stream: BinaryIO, file: InputFile) -> str:
+    """Which other delimiter a file seems to have: one that all its first lines have, equally often."""
+    stream.seek(0)
+    first = stream.read(_N_SHOWING)
+    lines = [line for line in first.decode("utf-8-sig", "replace").splitlines() if line.strip()]
+    if len(first) == _N_SHOWING:
+        lines = lines[:-1]  # the last is cut off
+    for delimiter, typed in _DELIMITERS.items():
+        counts = {line.count(delimiter) for line in lines}
+        if delimiter != file.delimiter_character and len(counts) == 1 and counts != {0}:
+            return f": did you mean --delimiter {typed}?"
     return ""
 
 
-def _are_numbers(table: Any, column: str) -> list[bool] | None:
-    """Whether each value of a column of text is a number; None for other columns."""
-    types = require("pyarrow.types", "reading tables", "cli")
-    kind = table.schema.field(column).type
-    if not (types.is_string(kind) or types.is_large_string(kind)):
-        return None
-    compute = require("pyarrow.compute", "reading tables", "cli")
-    found: list[bool] = compute.match_substring_regex(table[column], _NUMBER).fill_null(True).to_pylist()
-    return found
+def _refuse_one_that_is_several(stream: BinaryIO, table: Any, file: InputFile) -> None:
+    """Refuse a column of text that another delimiter divides into several."""
+    hint = _delimiter_hint(stream, file) if table.num_rows and not _is_typed(table) else ""
+    if hint:
+        raise FileFormatError(f"{file.name} has one column, {table.column_names[0]!r}, that looks like several{hint}")
+
+
+def _refuse_blank_lines(stream: BinaryIO, table: Any, file: InputFile) -> None:
+    """Refuse a file with a single column of numbers and a blank line among them: a missing value."""
+    if not _is_typed(table):
+        return
+    stream.seek(0)
+    lines = [line.strip() for line in stream.read().strip().splitlines()]
+    if b"" in lines:
+        row = lines.index(b"") + (not file.has_header)
+        raise DataError(f"{file.name} has a blank line where row {row} should be: fill it, or remove it")
+
+
+def _is_typed(table: Any) -> bool:
+    """Whether the only column has other values than text."""
+    types = require("pyarrow.types", "reading CSV", "cli")
+    return not types.is_string(table.schema.field(0).type)

@@ -57,6 +57,7 @@ def read_arrays(stream: BinaryIO, file: str, array: str | None) -> ArrayFile:
 
 
 def _find_points(archive: Any, file: str, array: str | None) -> NDArray[Any]:
+    _refuse_other_archives(archive.zip.namelist(), file)
     names = list(archive.files)
     if "header" in names and "header_sha256" in names:
         raise FileFormatError(f"{file} is a saved tree, not a table of points: see evertree cut, plot and export")
@@ -71,6 +72,16 @@ def _find_points(archive: Any, file: str, array: str | None) -> NDArray[Any]:
     if array not in names:
         raise DataError(f"{file} has no array {array!r}; it has {listed(names)}")
     return np.asarray(archive[array])
+
+
+def _refuse_other_archives(members: list[str], file: str) -> None:
+    """Refuse zip archives without arrays, such as those of office programs."""
+    if any(member.startswith("xl/") for member in members):
+        raise FileFormatError(f"{file} is an Excel file: save the table as CSV")
+    if "content.xml" in members:
+        raise FileFormatError(f"{file} is an OpenDocument file: save the table as CSV")
+    if members and not any(member.endswith(".npy") for member in members):
+        raise FileFormatError(f"{file} is a zip archive without NumPy's arrays: unpack it")
 
 
 def _is_matrix(archive: Any, name: str) -> bool:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evertree.cli.output import plural
+from evertree.errors import ParameterError
 from evertree.hierarchy import Hierarchy
 from evertree.input.metrics import ALIASES
 from evertree.kernels.columns import NOISE
 from evertree.windows import Window
+
+if TYPE_CHECKING:
+    from evertree.cli.point_table import PointTable
 
 #: The labels of cuts, by the name of the cut.
 CutLabels = Mapping[str, NDArray[np.int64]]
@@ -40,14 +44,15 @@ class ClusteringOptions:
         if not self._needs_variances:
             Hierarchy(**self.keywords())
 
-    def keywords(self, X: NDArray[Any] | None = None) -> dict[str, Any]:
-        """The options that are given, as keyword arguments of `Hierarchy`; `X` to compute variances from."""
+    def keywords(self, points: PointTable | None = None) -> dict[str, Any]:
+        """The options that are given, as keyword arguments of `Hierarchy`; points to compute variances from."""
         found: dict[str, Any] = {name: value for name, value in vars(self).items() if value is not None}
         if self.linkage is not None:
             found["linkage"] = str(self.linkage)  # no longer a member of an enum
         if self.search_width == 0:
             found["search_width"] = None
-        if X is not None and self._needs_variances:
+        if points is not None and self._needs_variances:
+            X = points.values
             variances = X.astype(np.float64).var(axis=0, ddof=min(1, len(X) - 1))
             found["metric_params"] = {"V": np.where(variances > 0, variances, 1.0)}
         return found
@@ -57,9 +62,9 @@ class ClusteringOptions:
 class WindowOptions:
     """Which points stay: None where a limit stays as it is, 0 where it is lifted."""
 
-    last: int | None
-    max_age: float | None
-    time: float | None
+    last: int | None = None
+    max_age: float | None = None
+    time: float | None = None
 
     def apply(self, h: Hierarchy) -> None:
         """Change the limits of a tree that are given."""
@@ -74,7 +79,7 @@ class WindowOptions:
             h.keep(last=last, max_age=max_age, time=self.time)
 
     def insert(self, h: Hierarchy, values: Any, keys: list[Hashable] | None = None) -> list[Hashable]:
-        """Change the limits and insert points. Points that are refused leave the limits as they were."""
+        """Change the limits and insert points; return their keys. Points that are refused leave the limits alone."""
         trial = h
         if h.metric == "precomputed":  # dissimilarities are to the points that stay
             trial = h.copy()
@@ -82,6 +87,17 @@ class WindowOptions:
         trial.check(values, keys=keys)
         self.apply(h)
         return h.insert(values, keys=keys, time=self.time)
+
+    def upsert(self, h: Hierarchy, values: Any, keys: list[Hashable]) -> list[Hashable]:
+        """Change the limits, update points that are live and insert others; return the keys of these."""
+        if h.metric == "precomputed":
+            trial = h.copy()
+            self.apply(trial)
+            trial.upsert(values, keys=keys, time=self.time)
+        else:
+            h.check(values)
+        self.apply(h)
+        return h.upsert(values, keys=keys, time=self.time)
 
 
 @dataclass(frozen=True)
@@ -96,15 +112,29 @@ class CutOptions:
     def __bool__(self) -> bool:
         return bool(self.n_clusters or self.heights or self.min_cluster_size)
 
+    def check(self, n_points: int) -> None:
+        """Refuse more clusters than there are points, before the points are clustered."""
+        too_many = [k for k in self.n_clusters if k > n_points]
+        if too_many and not self.at_most:
+            text = f"n_clusters must be an integer from 1 to {n_points}, the number of points; it is {too_many[0]}"
+            raise ParameterError(text, parameter="n_clusters")
+
+    def named(self, n_points: int) -> dict[str, tuple[int | None, float | None]]:
+        """The number of clusters or the height of each cut, named as `Hierarchy.cuts` names them."""
+        numbers = [min(k, n_points) for k in self.n_clusters] if self.at_most else self.n_clusters
+        cuts: dict[str, tuple[int | None, float | None]] = {f"n_clusters={k}": (k, None) for k in numbers}
+        cuts |= {f"height={x!r}": (None, x) for x in self.heights}
+        if not cuts and self.min_cluster_size is not None:
+            cuts[f"min_cluster_size={self.min_cluster_size}"] = (None, None)
+        return cuts
+
     def cut(self, h: Hierarchy) -> CutLabels:
-        """The labels of each cut, named as `Hierarchy.cuts` names them."""
+        """The labels of each cut."""
         size = self.min_cluster_size
-        numbers = [min(k, len(h)) for k in self.n_clusters] if self.at_most else self.n_clusters
-        labels = {f"n_clusters={k}": h.cut(n_clusters=k, min_cluster_size=size) for k in numbers}
-        labels |= {f"height={x!r}": h.cut(height=x, min_cluster_size=size) for x in self.heights}
-        if not labels and size is not None:
-            labels[f"min_cluster_size={size}"] = h.cut(min_cluster_size=size)
-        return labels
+        return {
+            name: h.cut(n_clusters=k, height=height, min_cluster_size=size)
+            for name, (k, height) in self.named(len(h)).items()
+        }
 
 
 #: The cut without any option.

@@ -14,6 +14,7 @@ from evertree.input.metrics import METRICS
 from evertree.linkages import LINKAGES
 
 LinkageName = StrEnum("LinkageName", [(name.upper(), name) for name in LINKAGES])  # type: ignore[misc]
+FormatName = Literal["csv", "tsv", "json", "jsonl"]
 GoalName = Literal["stable", "homogeneous"]
 MeasureName = Literal["jump", "displacement"]
 
@@ -45,7 +46,8 @@ File = Annotated[
     typer.Argument(
         metavar="FILE",
         show_default=False,
-        help="A table of points: CSV, TSV (also with .gz), Parquet, .npy or .npz; - for standard input.",
+        help="A table of points: CSV, TSV, JSON or JSON lines (also with .gz), Parquet, .npy or .npz; - for standard "
+        "input.",
     ),
 ]
 Key = Annotated[
@@ -59,15 +61,36 @@ Columns = Annotated[
     str | None,
     _reading(
         metavar="A,B,C",
-        help="The columns to compare, by name, or by number from 1 where they have none. "
+        help="The columns to compare, in this order: by name, or by number from 1 where they have none. "
         "By default all that have numbers, except the key.",
+    ),
+]
+DropMissing = Annotated[
+    bool,
+    _reading(
+        "--drop-missing",
+        help="Leave out rows that have no value in one of these columns or no key, and say on standard error which.",
+    ),
+]
+Format = Annotated[
+    FormatName | None,
+    _reading(
+        "--format",
+        metavar="NAME",
+        help="csv, tsv, jsonl (an object in each line) or json (an array of objects). By default the first bytes and "
+        "the name of the file tell.",
     ),
 ]
 Delimiter = Annotated[
     str | None,
     _reading(
-        metavar="CHARACTER", help="What separates the columns of a text file. By default a comma; in .tsv files a tab."
+        metavar="CHARACTER",
+        help="What separates the columns of a text file, such as ';' or tab. By default a comma; in .tsv files a tab.",
     ),
+]
+Decimal = Annotated[
+    str | None,
+    _reading(metavar="CHARACTER", help="The decimal point of a text file: ',' for a comma. By default a point."),
 ]
 Header = Annotated[
     bool, _reading("--header/--no-header", help="Whether the first line of a text file has the names of the columns.")
@@ -100,7 +123,8 @@ Goal = Annotated[
     GoalName | None,
     _clustering(
         metavar="NAME",
-        help="What refinement aims at: stable (the default), as in batch clustering, or homogeneous, as in the paper.",
+        help="What refinement aims at: stable (the default), a tree that batch clustering could have made, or "
+        "homogeneous, the weaker goal of the paper.",
     ),
 ]
 SearchWidth = Annotated[
@@ -124,7 +148,8 @@ Jobs = Annotated[
 Batch = Annotated[
     bool,
     _clustering(
-        "--batch", help="Start from the tree of a batch library: exact, in quadratic time and, except for ward, memory."
+        "--batch",
+        help="Start from the tree of a batch library: exact, but in quadratic time and, except for ward, memory.",
     ),
 ]
 
@@ -153,7 +178,10 @@ Time = Annotated[
 NClusters = Annotated[
     list[int] | None, _cuts("--n-clusters", "-k", metavar="N", min=1, help="Cut into N clusters. Repeatable.")
 ]
-Heights = Annotated[list[float] | None, _cuts("--height", metavar="HEIGHT", min=0, help="Cut at a height. Repeatable.")]
+Heights = Annotated[
+    list[float] | None,
+    _cuts("--height", metavar="HEIGHT", min=0, help="Cut at a height: no cluster merges above it. Repeatable."),
+]
 MinClusterSize = Annotated[
     int | None,
     _cuts(
@@ -162,13 +190,17 @@ MinClusterSize = Annotated[
         help="The fewest points of a cluster; points in smaller pieces get the label -1. Alone, it is a cut by itself.",
     ),
 ]
+Join = Annotated[
+    bool, _cuts("--join", help="Write all columns of FILE, with the clusters beside them; rows left out have none.")
+]
 Labels = Annotated[
     Path | None,
     _cuts(
         "--output",
         "-o",
         metavar="FILE",
-        help="Where the clusters go, a line for each point: .csv, .parquet, or - for standard output, the default.",
+        help="Where the clusters go, a line for each point: .csv, .tsv, .parquet, or - for standard output, as by "
+        "default.",
     ),
 ]
 
@@ -182,7 +214,16 @@ Save = Annotated[Path | None, _exports(help="The tree as a file that evertree.lo
 Store = Annotated[Path | None, _exports(help="A new durable tree, for insert, remove, refine and follow.")]
 
 # Trees, and the rest.
-Tree = Annotated[Path, typer.Argument(metavar="TREE", show_default=False, help="The file of a durable tree.")]
+Tree = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TREE", show_default=False, help="The file of a durable tree, which insert or cluster --store has made."
+    ),
+]
+NewTree = Annotated[
+    Path,
+    typer.Argument(metavar="TREE", show_default=False, help="The file of a durable tree; it is made if there is none."),
+]
 AnyTree = Annotated[
     Path,
     typer.Argument(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +52,15 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def some_names(names: Sequence[str]) -> str:
+    """The first names, and dots for others."""
+    return ", ".join([*names[:8], *(["…"] if len(names) > 8 else [])])
+
+
 def report_text(report: Report) -> str:
     """What a refinement did, in one line."""
     outcome = _OUTCOMES.get(report.stopped_by or "", "")
-    return f"{moves_text(report)} in {report.seconds:.1f} s: {outcome}, quality {report.quality:.1%}"
+    return f"{moves_text(report)} in {report.seconds:.1f} s: {outcome}, {quality_text(report)}"
 
 
 def report_json(report: Report) -> dict[str, Any]:
@@ -67,3 +72,8 @@ def report_json(report: Report) -> dict[str, Any]:
 def moves_text(report: Report) -> str:
     """How many moves and grafts were made."""
     return f"{plural(report.moves, 'move')}, {plural(report.grafts, 'graft')}"
+
+
+def quality_text(report: Report) -> str:
+    """The quality that a report estimates."""
+    return "quality not measured" if report.quality is None else f"quality {report.quality:.1%}"

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from evertree.cli.output import DASH
-from evertree.errors import ParameterError
+from evertree.cli.point_table import PointTable
+from evertree.errors import ParameterError, listed
 from evertree.extras import require
 from evertree.hierarchy import Hierarchy
 
@@ -64,32 +66,63 @@ def check_output_files(files: Mapping[str, tuple[Path | None, tuple[str, ...]]],
 
 def write_table(path: Path, key_name: str, keys: list[Hashable], columns: Mapping[str, NDArray[Any]]) -> None:
     """Write a row for each key, as CSV, TSV or Parquet."""
-    if path.suffix.lower() == ".parquet":
-        _write_parquet(path, key_name, keys, columns)
-    elif path == DASH:
-        _write_csv(sys.stdout, ",", key_name, keys, columns)
+    if _is_parquet(path):
+        arrow = require("pyarrow", "writing Parquet", "cli")
+        try:
+            key_column = arrow.array(keys)
+        except (arrow.ArrowException, TypeError):  # of several types, or of one that Arrow does not have
+            key_column = arrow.array([str(key) for key in keys])
+        others = {name: arrow.array(values) for name, values in columns.items()}
+        _write_parquet(path, arrow.table({key_name: key_column, **others}))
     else:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            _write_csv(file, "\t" if path.suffix.lower() == ".tsv" else ",", key_name, keys, columns)
+        rows = zip(keys, *(values.tolist() for values in columns.values()), strict=True)
+        _write_csv(path, [key_name, *columns], rows)
 
 
-def _write_csv(
-    file: Any, delimiter: str, key_name: str, keys: list[Hashable], columns: Mapping[str, NDArray[Any]]
-) -> None:
-    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-    writer.writerow([key_name, *columns])
-    writer.writerows(zip(keys, *(values.tolist() for values in columns.values()), strict=True))
+def joined_as(path: Path) -> Literal["typed", "text"]:
+    """How `write_joined` needs the table that came in: only Parquet has types."""
+    return "typed" if _is_parquet(path) else "text"
 
 
-def _write_parquet(path: Path, key_name: str, keys: list[Hashable], columns: Mapping[str, NDArray[Any]]) -> None:
-    arrow = require("pyarrow", "writing Parquet", "cli")
-    parquet = require("pyarrow.parquet", "writing Parquet", "cli")
-    try:
-        key_column = arrow.array(keys)
-    except (arrow.ArrowException, TypeError):  # of several types, or of one that Arrow does not have
-        key_column = arrow.array([str(key) for key in keys])
-    others = {name: arrow.array(values) for name, values in columns.items()}
-    parquet.write_table(arrow.table({key_name: key_column, **others}), path)
+def refuse_to_join(points: PointTable, names: Iterable[str]) -> None:
+    """Refuse cuts whose names the columns of the table have."""
+    taken = [name for name in names if name in points.whole.column_names]
+    if taken:
+        raise ParameterError(f"--join would write a second column {listed(taken)}: {points.file} has one already")
+
+
+def write_joined(path: Path, points: PointTable, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write the table that came in with more columns, a value for each point; rows that are no points have none."""
+    arrow, table = require("pyarrow", "--join", "cli"), points.whole
+    for name, values in columns.items():
+        spread = np.zeros(points.is_kept.size, values.dtype)
+        spread[points.is_kept] = values
+        table = table.append_column(name, arrow.array(spread, mask=~points.is_kept))
+    if _is_parquet(path):
+        _write_parquet(path, table)
+    else:
+        batches = (zip(*(column.to_pylist() for column in batch.columns), strict=True) for batch in table.to_batches())
+        _write_csv(path, table.column_names, (map(_as_text, row) for batch in batches for row in batch))
+
+
+def _as_text(value: Any) -> Any:
+    """A value for CSV, with truth values as pyarrow reads them."""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == ".parquet"
+
+
+def _write_csv(path: Path, names: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
+    with nullcontext(sys.stdout) if path == DASH else path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(rows)
+
+
+def _write_parquet(path: Path, table: Any) -> None:
+    require("pyarrow.parquet", "writing Parquet", "cli").write_table(table, path)
 
 
 @dataclass(frozen=True)

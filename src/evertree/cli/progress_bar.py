@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from evertree.cli.output import moves_text
+from evertree.cli.output import moves_text, quality_text
+from evertree.cli.point_table import PointTable
+from evertree.errors import counting_rows_from
 from evertree.hierarchy import Hierarchy
 from evertree.tree.refine import Report
+
+#: Points inserted between two updates of the progress bar.
+_CHUNK = 4096
 
 
 @contextmanager
@@ -26,6 +31,23 @@ def progress_bar(title: str, total: float) -> Iterator[Callable[[float, str], No
         task = progress.add_task(title, total=total, text="")
         with _on_compilation(lambda: progress.update(task, text="compiling, once; see evertree warmup")):
             yield lambda done, text: progress.update(task, completed=done, text=text)
+
+
+def insert_with_bar(h: Hierarchy, points: PointTable, time: float | None = None) -> list[Hashable]:
+    """Insert points into an empty tree in memory; return their keys."""
+    n = len(points)
+    if h.metric == "precomputed":
+        return h.insert(points.for_tree(h), keys=points.keys, time=time)
+    keys: list[Hashable] = []
+    with progress_bar("Inserting", n) as show:
+        while len(keys) < n:
+            # Several threads insert as many points at once as there are in the tree.
+            chunk = slice(len(keys), len(keys) + (_CHUNK if h.n_jobs is None else max(_CHUNK, len(keys))))
+            some = None if points.keys is None else points.keys[chunk]
+            with counting_rows_from(len(keys) + 1):
+                keys += h.insert(points.for_tree(h, chunk), keys=some, time=time)
+            show(len(keys), f"{len(keys):,} of {n:,} points")
+    return keys
 
 
 @contextmanager
@@ -51,7 +73,7 @@ def refine_with_bar(
     with progress_bar("Refining", 1.0) as show:
 
         def on_progress(report: Report) -> None:
-            show(report.quality, f"quality {report.quality:.1%}, {moves_text(report)}")
+            show(report.quality or 0.0, f"{quality_text(report)}, {moves_text(report)}")
 
         try:
             return h.refine(seconds, moves=moves, until=until, progress=on_progress)

@@ -20,7 +20,9 @@ def is_durable(path: Path) -> bool:
         return True
     if start.startswith(b"PK"):
         return False
-    raise FileFormatError(f"{path} holds no tree, neither a durable nor a saved one")
+    raise FileFormatError(
+        f"{path} holds no tree, neither a durable nor a saved one: evertree cluster makes one of points"
+    )
 
 
 def open_to_read(path: Path, allow_empty: bool = False) -> Hierarchy:

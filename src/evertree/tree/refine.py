@@ -53,9 +53,9 @@ class Report:
         Nodes still to be checked.
     due : int
         Nodes for which a blocking pair is still to be searched for.
-    quality : float
+    quality : float or None
         Estimated share of nodes that need no move or graft: pending and due nodes are assumed to need one as often as
-        recent ones did. 1 at the end. `Hierarchy.instability` measures it.
+        recent ones did. None as long as there are no recent ones, 1 at the end. `Hierarchy.instability` measures it.
     homogeneous : bool
         Whether the tree is known to be homogeneous: no checks are pending. A stable Ward tree need not be.
     stable : bool
@@ -83,13 +83,13 @@ class Report:
     stopped_by: str | None
     stable: bool
     homogeneous: bool
-    quality: float
+    quality: float | None
     pending: int
     due: int
     checks: int
     searches: int
     dissimilarities: int
-    history: tuple[tuple[float, float, int], ...] = field(repr=False)
+    history: tuple[tuple[float, float | None, int], ...] = field(repr=False)
 
 
 class _Rate:
@@ -101,9 +101,11 @@ class _Rate:
     def note(self, tries: int, hits: int) -> None:
         self._tries, self._hits = 0.8 * self._tries + tries, 0.8 * self._hits + hits
 
-    @property
-    def value(self) -> float:
-        return self._hits / self._tries if self._tries else 1.0
+    def of(self, n_waiting: int) -> float | None:
+        """How many of so many nodes will be hits; None if nothing is known yet."""
+        if n_waiting == 0:
+            return 0.0
+        return n_waiting * self._hits / self._tries if self._tries else None
 
 
 class _Steps:
@@ -170,11 +172,13 @@ def run(
         reorder(0.1)
     before = _counts(live)
     moved, grafted = _Rate(), _Rate()
-    history: list[tuple[float, float, int]] = []
+    history: list[tuple[float, float | None, int]] = []
 
-    def quality() -> float:
-        blocked = live.n_pending * moved.value + (live.n_due * grafted.value if to_stable else 0.0)
-        return 1.0 - min(blocked / max(2 * live.n_points - 1, 1), 1.0)
+    def quality() -> float | None:
+        to_move, to_graft = moved.of(live.n_pending), grafted.of(live.n_due if to_stable else 0)
+        if to_move is None or to_graft is None:
+            return None
+        return 1.0 - min((to_move + to_graft) / max(2 * live.n_points - 1, 1), 1.0)
 
     def report(stopped_by: str | None) -> Report:
         done = _counts(live) - before

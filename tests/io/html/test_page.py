@@ -298,7 +298,7 @@ def test_what_notebooks_show(h):
     assert shown == h.copy()._repr_html_()
     h.insert([[9.0, 9.0, 9.0]])
     assert re.search(r"at least \d+\.\d%: \d+ of 117 nodes are to be looked at", h._repr_html_())
-    assert "unknown: all 115 nodes" in et.Hierarchy.random(h.points()[:58])._repr_html_()
+    assert "not measured: all 115 nodes" in et.Hierarchy.random(h.points()[:58])._repr_html_()
     own = et.Hierarchy("complete", metric=lambda s, t: abs(len(s) - len(t)))
     own.insert(["a", "bbb", "cc"], keys=["<i>", "y", "z"])
     assert "&lt;lambda&gt;" in own._repr_html_()
@@ -336,7 +336,7 @@ def test_quality_after_the_other_goal(rng):
     h.insert(rng.normal(size=(200, 2)))
     assert "100%" in h._repr_html_()
     h.refine(until="stable")
-    assert "unknown" in h._repr_html_()
+    assert "not measured" in h._repr_html_()
 
 
 @pytest.mark.process

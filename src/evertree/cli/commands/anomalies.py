@@ -13,9 +13,11 @@ import typer
 from evertree.anomalies import Anomaly
 from evertree.cli import options
 from evertree.cli.examples import examples
-from evertree.cli.input_files import InputFile, PointTable, read_points
+from evertree.cli.input_files import read_points
+from evertree.cli.input_source import InputFile
 from evertree.cli.output import DASH, Output, plural
 from evertree.cli.output_files import TABLES, check_output_files, write_table
+from evertree.cli.point_table import PointTable
 from evertree.cli.tree_files import open_to_read
 from evertree.errors import ParameterError
 from evertree.hierarchy import Hierarchy
@@ -68,7 +70,10 @@ def anomalies(
     ] = None,
     key: options.Key = None,
     columns: options.Columns = None,
+    drop_missing: options.DropMissing = False,
+    file_format: options.Format = None,
     delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
     header: options.Header = True,
     array: options.Array = None,
     as_json: options.Json = False,
@@ -83,19 +88,20 @@ def anomalies(
     """
     if everything and top is not None:
         raise typer.BadParameter("give either --top or --all", param_hint="--all")
-    if points is None and (key, columns, delimiter, header, array) != (None, None, None, True, None):
+    how = (key, columns, drop_missing, file_format, delimiter, decimal, header, array)
+    if points is None and how != (None, None, False, None, None, None, True, None):
         raise typer.BadParameter("options for reading a table need one: give POINTS", param_hint="POINTS")
     out = Output(as_json, output == DASH)
     check_output_files({"--output": (output, TABLES)}, *(path for path in (tree, points) if path is not None))
     h = open_to_read(tree)
-    table = None if points is None else _read(h, InputFile(points, key, columns, delimiter, header, array))
+    table = None if points is None else _read(h, InputFile(points, *how))
     limit = None if everything else top or (_DEFAULT_TOP if above is None else None)
     with nullcontext() if table is None else table.named_in_errors():
-        found = _find(h, None if table is None else table.values, limit, above, measure)
+        found = _find(h, None if table is None else table.for_tree(h), limit, above, measure)
     name, names = _names(found, table)
     numbers = {column: [getattr(anomaly, column) for anomaly in found] for column in _NUMBERS}
     reasons = [anomaly.reason for anomaly in found]
-    n_points = len(h) if table is None else len(table.values)
+    n_points = len(h) if table is None else len(table)
     about = {"tree": str(tree), "measure": measure, "points": n_points, "found": len(found)}
     if output is None:
         if found:
@@ -133,7 +139,8 @@ def _names(found: list[Anomaly], table: PointTable | None) -> tuple[str, list[Ha
     if table is None:
         return "key", [anomaly.key for anomaly in found]
     if table.keys is None:
-        return "row", [anomaly.row + 1 for anomaly in found]
+        numbers = table.row_numbers
+        return "row", [numbers[anomaly.row] for anomaly in found]
     return table.key_name, [table.keys[anomaly.row] for anomaly in found]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
 from pathlib import Path
 
 import typer
@@ -12,20 +11,30 @@ import evertree
 from evertree.cli import options
 from evertree.cli.examples import examples
 from evertree.cli.exits import INTERRUPTED, print_error
-from evertree.cli.input_files import InputFile, PointTable, read_points
+from evertree.cli.input_files import read_points
+from evertree.cli.input_source import InputFile
 from evertree.cli.option_groups import DEFAULT_CUT, ClusteringOptions, CutOptions, cut_lines, describe_cuts
 from evertree.cli.output import DASH, Output, report_json, report_text
-from evertree.cli.output_files import TABLES, TreeExports, check_output_files, file_lines, write_table, written_files
-from evertree.cli.progress_bar import progress_bar, refine_with_bar
+from evertree.cli.output_files import (
+    TABLES,
+    TreeExports,
+    check_output_files,
+    file_lines,
+    joined_as,
+    refuse_to_join,
+    write_joined,
+    write_table,
+    written_files,
+)
+from evertree.cli.progress_bar import insert_with_bar, refine_with_bar
 from evertree.errors import ParameterError
 from evertree.hierarchy import Hierarchy
-
-#: Points inserted between two updates of the progress bar.
-_CHUNK = 4096
 
 
 @examples(
     ("Three clusters of the rows of a table, as CSV", "evertree cluster points.csv --key id --n-clusters 3"),
+    ("The same table with its clusters", "evertree cluster points.csv --columns x,y -k 3 --join -o joined.csv"),
+    ("JSON lines from a pipe", "cat points.jsonl | evertree cluster - --format jsonl --key id -k 3"),
     (
         "Columns in different units, on one scale",
         "evertree cluster points.csv --metric seuclidean -k 2 -k 5 -o labels.csv",
@@ -42,7 +51,10 @@ def cluster(
     file: options.File,
     key: options.Key = None,
     columns: options.Columns = None,
+    drop_missing: options.DropMissing = False,
+    file_format: options.Format = None,
     delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
     header: options.Header = True,
     array: options.Array = None,
     linkage: options.Linkage = None,
@@ -56,6 +68,7 @@ def cluster(
     n_clusters: options.NClusters = None,
     height: options.Heights = None,
     min_cluster_size: options.MinClusterSize = None,
+    join: options.Join = False,
     output: options.Labels = None,
     newick: options.Newick = None,
     tree_json: options.TreeJson = None,
@@ -69,10 +82,9 @@ def cluster(
     """Cluster the points of a file.
 
     The tree is refined until it is the one that batch clustering would make, or until the time is over; Ctrl-C ends
-    the refinement and keeps what was reached. Without a cut and an export, it is cut into 10 clusters.
+    the refinement and keeps what was reached. Without any cut or export, it is cut into 10 clusters.
     """
     began = time.perf_counter()
-    source = InputFile(file, key, columns, delimiter, header, array)
     clustering = ClusteringOptions(linkage, metric, metric_params, goal, search_width, jobs)
     cuts = CutOptions(n_clusters or [], height or [], min_cluster_size)
     exports = TreeExports(newick, tree_json, linkage_matrix, html, plot, save)
@@ -81,17 +93,25 @@ def cluster(
     label_file = DASH if output is None and cuts and not as_json else output
     if label_file is not None and not cuts:
         raise typer.BadParameter("needs --n-clusters, --height or --min-cluster-size", param_hint="--output")
+    if join and label_file is None:
+        raise typer.BadParameter("needs a table of clusters: give --output and a cut", param_hint="--join")
+    as_it_came = joined_as(label_file) if join and label_file else None
+    source = InputFile(file, key, columns, drop_missing, file_format, delimiter, decimal, header, array, as_it_came)
     out = Output(as_json, label_file == DASH or exports.on_stdout)
     clustering.check()
     _check_files(label_file, exports, store, file)
 
     points = read_points(source)
+    cuts.check(len(points))
+    if join:
+        refuse_to_join(points, cuts.named(len(points)))
     out.text(*points.summary())
-    if batch:
-        h = evertree.agglomerate(points.values, keys=points.keys, **clustering.keywords(points.values))
-    else:
-        h = Hierarchy(**clustering.keywords(points.values))
-        insert_with_bar(h, points)
+    h = Hierarchy(**clustering.keywords(points))
+    with points.named_in_errors():
+        if batch:
+            h = evertree.agglomerate(points.for_tree(h), keys=points.keys, **clustering.keywords(points))
+        else:
+            insert_with_bar(h, points)
     report = refine_with_bar(h, seconds)
     if report is None:
         print_error("interrupted: the results are of the tree as far as it was refined")
@@ -100,7 +120,9 @@ def cluster(
     labels = cuts.cut(h)
     out.text(*cut_lines(labels))
 
-    if label_file is not None:
+    if label_file is not None and join:
+        write_joined(label_file, points, labels)
+    elif label_file is not None:
         write_table(label_file, points.key_name, h.keys(), labels)
     exports.write(h, next(iter(labels.values()), None))
     if store is not None:
@@ -112,6 +134,7 @@ def cluster(
             "points": len(h),
             "columns": points.columns,
             "left_out": points.left_out,
+            "dropped": points.dropped,
             "linkage": h.linkage,
             "metric": h.metric,
             "goal": h.goal,
@@ -129,18 +152,3 @@ def _check_files(labels: Path | None, exports: TreeExports, store: Path | None, 
     check_output_files({"--output": (labels, TABLES), **exports.to_check(), "--store": (store, ())}, source)
     if store is not None and store.exists():
         raise ParameterError(f"--store makes a new tree, and {store} exists already: see evertree insert")
-
-
-def insert_with_bar(h: Hierarchy, points: PointTable, time: float | None = None) -> list[Hashable]:
-    """Insert points into an empty tree in memory; return their keys."""
-    n = len(points.values)
-    if h.metric == "precomputed":
-        return h.insert(points.values, keys=points.keys, time=time)
-    keys: list[Hashable] = []
-    with progress_bar("Inserting", n) as show:
-        while len(keys) < n:
-            # Several threads insert as many points at once as there are in the tree.
-            chunk = slice(len(keys), len(keys) + (_CHUNK if h.n_jobs is None else max(_CHUNK, len(keys))))
-            keys += h.insert(points.values[chunk], keys=None if points.keys is None else points.keys[chunk], time=time)
-            show(len(keys), f"{len(keys):,} of {n:,} points")
-    return keys

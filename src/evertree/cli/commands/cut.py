@@ -25,10 +25,10 @@ def cut(
     output: options.Labels = None,
     as_json: options.Json = False,
 ) -> None:
-    """Cut a tree into clusters: a line for each point."""
+    """Cut a tree into clusters, and write the cluster of each point."""
     cuts = CutOptions(n_clusters or [], height or [], min_cluster_size)
     if not cuts:
-        raise typer.BadParameter("give --n-clusters, --height or --min-cluster-size", param_hint="cut")
+        raise typer.BadParameter("give --n-clusters, --height or --min-cluster-size")
     if output is None and not as_json:
         output = DASH
     out = Output(as_json, output == DASH)

@@ -26,10 +26,10 @@ def export(
     save: options.Save = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write a tree for other tools, or as a page."""
+    """Write a tree for other tools, or as a page to explore."""
     exports = TreeExports(newick, tree_json, linkage_matrix, html, None, save)
     if not exports.paths:
-        raise typer.BadParameter("give --newick, --tree-json, --linkage-matrix, --html or --save", param_hint="export")
+        raise typer.BadParameter("give --newick, --tree-json, --linkage-matrix, --html or --save")
     out = Output(as_json, exports.on_stdout)
     check_output_files(exports.to_check(), tree)
     h = open_to_read(tree)

@@ -17,7 +17,7 @@ import typer
 from evertree.cli import options
 from evertree.cli.examples import examples
 from evertree.cli.exits import INTERRUPTED, print_error
-from evertree.cli.input_files import split_names
+from evertree.cli.input_source import split_names
 from evertree.cli.option_groups import ClusteringOptions
 from evertree.cli.output import Output, plural
 from evertree.cli.output_files import check_output_files
@@ -61,11 +61,11 @@ def follow(
     ] = None,
     columns: Annotated[str | None, typer.Option(metavar="A,B,C", help="The columns of a point, a number each.")] = None,
     vector: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Or the one with all numbers: an array, text or bytes.")
+        str | None, typer.Option(metavar="COLUMN", help="Or the column with all numbers: an array, text or bytes.")
     ] = None,
     version: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="One that grows with every write, so that only new rows are read."),
+        typer.Option(metavar="COLUMN", help="A column that grows with every write, so that only new rows are read."),
     ] = None,
     url_env: Annotated[str | None, typer.Option(metavar="NAME", help="The environment variable with the URL.")] = None,
     once: Annotated[bool, typer.Option("--once", help="Look at the table once, and exit.")] = False,
@@ -75,7 +75,7 @@ def follow(
     ] = None,
     full_every: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=0, help="How often to compare all rows, with --version."),
+        typer.Option(metavar="SECONDS", min=0, help="With --version: how often to compare all rows all the same."),
     ] = None,
     seconds: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, help="How long to refine the tree after each look.")
@@ -106,7 +106,7 @@ def follow(
     metric_params: options.MetricParams = None,
     goal: options.Goal = None,
     search_width: options.SearchWidth = None,
-    as_json: options.Json = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each look instead of text.")] = False,
 ) -> None:
     """Cluster the rows of a table, and follow its changes.
 

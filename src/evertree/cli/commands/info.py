@@ -12,7 +12,7 @@ import typer
 
 from evertree.cli import options
 from evertree.cli.examples import examples
-from evertree.cli.output import Output, plural
+from evertree.cli.output import Output, plural, some_names
 from evertree.cli.tree_files import is_durable, open_to_read
 from evertree.durable import DurableHierarchy
 from evertree.durable.sqlite_file import STORE_VERSION, store_version
@@ -54,6 +54,7 @@ def _info(path: Path, h: Hierarchy) -> dict[str, Any]:
         "bytes": _size(path),
         "points": len(h),
         "columns": h.n_columns if len(h) else None,
+        "column_names": None if h.column_names is None else list(h.column_names),
         "dtype": h.dtype.name if len(h) and h.n_columns is not None else None,
         "linkage": h.linkage,
         "metric": h.metric if isinstance(h.metric, str) else getattr(h.metric, "__name__", "a function"),
@@ -81,6 +82,7 @@ def _text(found: dict[str, Any]) -> dict[str, str]:
         "kind": f"{found['kind']}, format version {found['format_version']}",
         "points": f"{found['points']:,}",
         "columns": "" if found["columns"] is None else f"{found['columns']:,} of {found['dtype']}",
+        "column names": some_names(found["column_names"] or []),
         "linkage": f"{found['linkage']} on {found['metric']}",
         "goal": found["goal"],
         "search width": "exhaustive" if found["search_width"] is None else str(found["search_width"]),

@@ -32,7 +32,7 @@ def plot(
     title: Annotated[str | None, typer.Option(help="A title.")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Draw a tree."""
+    """Draw a tree as a dendrogram."""
     check_output_files({"--output": (output, PICTURES)}, tree)
     h = open_to_read(tree)
     labels = None if n_clusters is None else h.cut(n_clusters=n_clusters)
