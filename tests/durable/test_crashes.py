@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import signal
 import sqlite3
@@ -20,6 +19,8 @@ from evertree.errors import CorruptFileError, EvertreeError, StoreError
 from evertree.io import archive, snapshot
 from helpers import crash
 from store_edits import make_edit, same
+
+resource = pytest.importorskip("resource", reason="limits on the size of files are set as on Unix")
 
 SUPPORT = Path(__file__).parents[1] / "support"
 

@@ -8,7 +8,6 @@ import ctypes
 import functools
 import itertools
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -125,6 +124,8 @@ def _ordinary_user() -> str | None:
     """Who runs the server: it refuses to be run by root."""
     if os.geteuid() != 0:
         return None
+    import pwd  # which Windows does not have
+
     names = {entry.pw_name for entry in pwd.getpwall()}
     return next(name for name in ("postgres", "nobody") if name in names)
 
