@@ -139,6 +139,9 @@ def test_names_at_the_start():
     h.insert(X[:6])
     h.insert(shuffled(X[6:]))
     np.testing.assert_array_equal(h.points(), X)
+    assert et.Hierarchy(column_names=NAMES).insert([]) == et.Hierarchy(column_names=NAMES).upsert([], keys=[]) == []
+    with pytest.raises(ParameterError, match="there are no columns"):
+        et.Hierarchy("single", "precomputed", column_names=NAMES)
     for wrong in ([], ["a", "a"], ["a", 1], 7):
         with pytest.raises(ParameterError, match="column_names must be None or different strings"):
             et.Hierarchy(column_names=wrong)
@@ -168,7 +171,7 @@ def test_a_forged_file(tmp_path):
 
     h = et.Hierarchy()
     h.insert(named(X))
-    for names in (("a",), ("a", "b", 3), ("a", "a", "b")):
+    for names in (("a",), ("a", "b", 3), ("a", "a", "b"), "abc", {"a": 1, "b": 2, "c": 3}):
         h.state.column_names = names
         h.save(tmp_path / "forged")
         with pytest.raises(CorruptFileError):

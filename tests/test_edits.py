@@ -594,3 +594,17 @@ def test_a_batch_whose_keys_cannot_be_stored_is_undone(rng, monkeypatch):
         h.insert(rng.normal(size=(5, 2)), keys=list("abcde"))
     assert (h.keys(), h.state.keys.next_birth) == before
     h.validate()
+
+
+def test_one_point_whose_key_cannot_be_stored_is_taken_out_of_an_emptied_tree(monkeypatch):
+    h = Hierarchy()
+    h.insert([[0.0], [1.0]], keys=["a", "b"])
+    h.remove(["a", "b"])
+    with monkeypatch.context() as patch:
+        patch.setattr(h.state.keys, "_note", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            h.insert([[5.0]], keys=["c"])
+    assert len(h) == h.state.live.n_points == 0
+    h.validate()
+    h.insert([[1.0], [2.0]], keys=["c", "d"])
+    h.validate()

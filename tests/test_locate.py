@@ -9,6 +9,8 @@ from scipy.spatial.distance import cdist
 import evertree as et
 from evertree import kernels
 from evertree.errors import DimensionError, EmptyHierarchyError, NotFiniteError, ParameterError
+from evertree.io import snapshot
+from evertree.kernels.columns import SEARCH_STATE
 from evertree.tree import base
 from helpers import ONE_OF_EACH
 
@@ -166,8 +168,77 @@ def test_many_points_are_located_piece_by_piece(linkage, metric, rng, monkeypatc
         find(tree, search, tag, leaves, *rest)
 
     monkeypatch.setattr(kernels.shared.locate, "find_places", counted)
-    monkeypatch.setattr(base, "MOST_COMPARISONS", 100)
-    monkeypatch.setattr(base, "_MOST_GUESTS", 7)
+    monkeypatch.setattr(base, "GUESTS_AT_ONCE", 7)
     assert h.locate(x) == whole
-    assert sizes == ([7, 5] if h.state.live.scheme.has_statistics else [5, 5, 2])
+    assert sizes == [7, 5]
     assert h.anomaly_scores(x).tolist() == scores.tolist()
+
+
+def written(h):
+    """All that would be written to a file, but for the number of the last search."""
+    header, arrays = snapshot.contents(h.state)
+    arrays["search.state"] = arrays["search.state"].copy().view(SEARCH_STATE)
+    arrays["search.state"]["stamp"] = 0
+    return header, {name: array.tobytes() for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)
+@pytest.mark.parametrize("is_full", [False, True])
+def test_nothing_of_the_tree_changes(rng, linkage, metric, goal, dtype, is_full, monkeypatch):
+    """Not a bit of what is saved, with free rows and without, nor of what edits make of it afterwards."""
+    x = rng.normal(size=(60, 2)).astype(dtype)
+    h = et.Hierarchy(linkage, metric, goal=goal)
+    h.insert(x[:40])
+    if not is_full:
+        h.remove([3, 17, 30])
+    h.refine(moves=5)
+    twin = h.copy()
+    before, weight = written(h), h.state.live._lightest
+    new = 3 * rng.normal(size=(70, 2)).astype(dtype)
+    places, scores = h.locate(new), h.anomaly_scores(new)
+    assert written(h) == before
+    assert h.state.live._lightest == weight
+    monkeypatch.setattr(type(h.state.live), "find_places", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        h.locate(new)
+    monkeypatch.undo()
+    assert written(h) == before
+    assert (h.locate(new), h.anomaly_scores(new).tolist()) == (places, scores.tolist())
+    for tree in (h, twin):
+        tree.insert(x[40:])
+        tree.refine()
+        tree.validate()
+    np.testing.assert_array_equal(h.linkage_matrix(), twin.linkage_matrix())
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_the_nearest_point_is_found_exactly(rng, goal):
+    for trial in range(20):
+        n_columns = 1 + trial % 3
+        x = rng.integers(0, 6, size=(40, n_columns)) + (1e6 if trial % 4 == 3 else 0.0)  # with ties and duplicates
+        new = rng.integers(-1, 7, size=(30, n_columns)) + (1e6 if trial % 4 == 3 else 0.0)
+        h = et.Hierarchy.random(x, goal=goal, seed=trial) if trial % 2 else et.Hierarchy(goal=goal)
+        if not len(h):
+            h.insert(x)
+        distances = cdist(new, x)
+        places = h.locate(new)
+        assert [place.nearest for place in places] == distances.argmin(axis=1).tolist()  # the oldest of equal ones
+        np.testing.assert_allclose([place.distance for place in places], distances.min(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
+def test_no_points_are_nowhere(metric):
+    h = et.Hierarchy("single", metric)
+    h.insert([[0.0, 1.0], [1.0, 0.0]])
+    assert h.locate([]) == []
+    assert h.locate(np.empty((0, 2))) == []
+
+
+def test_looking_at_large_values_refuses_nothing_later():
+    h = et.Hierarchy()
+    h.insert([[0.0], [1.0], [2.0]], sample_weight=[1e60] * 3)
+    h.locate([[1e120]])
+    h.check([[1e120]])
+    h.insert([[2.0]], sample_weight=[1e65])

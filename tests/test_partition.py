@@ -400,11 +400,10 @@ def test_a_loaded_hierarchy_goes_on_by_keys(tmp_path):
     before = h.partition(n_clusters=2)
     h.save(tmp_path / "tree")
     other = et.load(tmp_path / "tree")
-    kept = Partition.of(before.keys, before.labels)  # as written down with the tree
     h.remove(["a"])
     other.remove(["b", "c"])
     other.insert([[8.0]], keys=["d"])
-    assert other.partition(n_clusters=2, follow=kept).labels.tolist() == [0, 2]
+    assert other.partition(n_clusters=2, follow=before).labels.tolist() == [0, 2]
     assert h.partition(n_clusters=2, follow=before).labels.tolist() == [0, 1]
 
 
@@ -541,14 +540,16 @@ def test_grew_and_shrank_agree_with_the_sizes():
     }
 
 
-def test_a_partition_of_another_hierarchy_is_refused():
+def test_a_partition_of_another_hierarchy_is_refused(tmp_path):
     h, other = et.Hierarchy(), et.Hierarchy()
     h.insert([[0.0], [1.0], [9.0]])
     other.insert([[5.0], [1.0], [9.0]])
     p = h.partition(n_clusters=2)
     with pytest.raises(ParameterError, match="follow must be a partition of this hierarchy"):
         other.partition(n_clusters=2, follow=p)
-    for same in (h, h.copy(), h.copy().copy()):
+    h.save(tmp_path / "tree")
+    others = [copy.copy(h), copy.deepcopy(h), pickle.loads(pickle.dumps(h)), et.load(tmp_path / "tree")]
+    for same in (h, h.copy(), h.copy().copy(), *others):
         assert same.partition(n_clusters=2, follow=p).labels.tolist() == [0, 0, 1]
     same_points = Partition.of(p.keys, p.labels)
     assert other.partition(n_clusters=2, follow=same_points).labels.tolist() == [0, 0, 1]

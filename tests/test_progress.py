@@ -24,7 +24,7 @@ def test_a_bar_for_a_refinement(capsys):
     assert f"{h.n_moves:,} moves, {h.n_grafts:,} grafts" in last
 
 
-@pytest.mark.parametrize("quiet", [None, False])
+@pytest.mark.parametrize("quiet", [None, False, np.False_])
 def test_no_bar(quiet, capsys):
     et.Hierarchy.random(X).refine(progress=quiet)
     assert capsys.readouterr() == ("", "")

@@ -62,6 +62,9 @@ def test_many_nodes_at_once(rng, linkage, metric):
     assert type(h.size(h.root)) is type(h.parent(h.root)) is int
     assert type(h.height(h.root)) is float
     assert h.parent(np.int32(nodes[0])) == h.parent(int(nodes[0]))
+    some = dict.fromkeys(nodes.tolist()[:3])
+    assert h.height(some.keys()).shape == h.size(iter(some)).shape == (3,)
+    assert list(h.prototypes(some)) == list(some)
 
 
 @pytest.mark.parametrize("wrong", [[-1], [10**6], [0, 2.5], [[0, 2]], ["a"], [0, [2, 4]], [2**40], [True]])

@@ -7,7 +7,15 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import evertree as et
-from evertree.errors import DataError, DimensionError, DuplicateKeyError, InvalidKeyError, NotFiniteError, WeightError
+from evertree.errors import (
+    DataError,
+    DimensionError,
+    DuplicateKeyError,
+    InvalidKeyError,
+    NotFiniteError,
+    TimeError,
+    WeightError,
+)
 from helpers import ONE_OF_EACH
 
 RNG = np.random.default_rng(5)
@@ -154,3 +162,16 @@ def test_a_durable_tree_makes_it_again(tmp_path, metric):
     np.testing.assert_array_equal(twin.linkage_matrix(), h.linkage_matrix())
     np.testing.assert_array_equal(twin.points(), h.points())
     h.close()
+
+
+def test_time_goes_on_without_new_points():
+    h = et.Hierarchy()
+    h.keep(max_age=10, time=0)
+    h.insert([[0.0], [1.0]], keys=["a", "b"], time=0)
+    h.insert([[5.0]], keys=["c"], time=9)
+    assert h.upsert([[6.0]], keys=["c"], time=15) == []
+    assert h.keys() == ["c"]
+    assert h.upsert([], keys=[], time=30) == []
+    assert len(h) == 0
+    with pytest.raises(TimeError):
+        h.insert([[1.0]], time=20)

@@ -256,10 +256,12 @@ def upsert(
     """Update the points that are live, insert the others, and return the keys of these."""
     moment = None if state.window is None and time is None else moment_of(state.window, time)
     edit = check_upsert(state, X, keys, sample_weight, progress, moment)
-    if not isinstance(edit, Upsert) and edit.weights.size == 0:
-        return []
-    added: list[Hashable] | None = commit(state, edit)
-    return added or []
+    if isinstance(edit, Upsert) or edit.weights.size:
+        added: list[Hashable] | None = commit(state, edit)
+        if added is not None:
+            return added
+    expire(state, time)
+    return []
 
 
 def remove(state: State, keys: Any) -> None:
@@ -377,7 +379,7 @@ def opened(state: State, X: Any, keys: Any = None) -> tuple[Any, Any, tuple[str,
 
 
 def _check_number_of_columns(names: tuple[str, ...], points: Incoming) -> None:
-    if points.n_columns not in (None, len(names)):
+    if len(points) and points.n_columns not in (None, len(names)):
         raise DimensionError(f"X must have {len(names)} columns, {listed(names)}; it has {points.n_columns}")
 
 
@@ -435,7 +437,7 @@ def _add(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
         if undo is not None:
             state.live, state.keys = undo
         else:
-            live.detach(leaves[live.tree.parent[leaves] > NULL])
+            live.detach(leaves[(live.tree.parent[leaves] > NULL) | (leaves == live.root)])
             live.release(leaves)
         raise
     state.live = live

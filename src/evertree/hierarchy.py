@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evertree import anomalies, checks, constructors, cuts, edits, exports, locate, nodes
 from evertree.anomalies import Anomaly
 from evertree.checks import Instability
+from evertree.errors import ParameterError
 from evertree.input.arrays import GOALS, as_choice, as_column_names, as_threads, as_whole_number, as_width
 from evertree.input.keys import KeyTable
 from evertree.input.points import Progress
@@ -26,7 +27,7 @@ from evertree.partition import Partition
 from evertree.state import State
 from evertree.tree import Aim, LiveTree, new_tree, views
 from evertree.tree.refine import Report
-from evertree.tree.scheme import Scheme
+from evertree.tree.scheme import DISSIMILARITIES, Scheme
 from evertree.windows import MovingWindow, Window
 
 #: An array, or another collection, of nodes.
@@ -126,6 +127,8 @@ class Hierarchy:
         aim = Aim(as_choice("goal", goal, GOALS), as_width(search_width), as_threads(n_jobs))
         live = new_tree(Scheme(linkage, metric, metric_params), aim, None, np.dtype(np.float64))
         names = as_column_names(column_names)
+        if names is not None and live.scheme.holds == DISSIMILARITIES:
+            raise ParameterError("column_names must be None with metric='precomputed': there are no columns")
         #: What the hierarchy holds: the low-level interface, for code that builds, saves or checks whole trees.
         self.state = State(live, KeyTable(), None, as_whole_number("seed", seed), names)
 
@@ -1735,7 +1738,7 @@ def _unpickled(
     seed: int,
     column_names: tuple[str, ...] | None = None,
 ) -> Hierarchy:
-    return from_state(State(live, keys, window, seed, column_names))
+    return from_state(State(live, keys, window, seed, column_names, family=None))
 
 
 def load(path: str | os.PathLike[str], metric: Callable[..., Any] | None = None) -> Hierarchy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,8 @@ from evertree import nodes
 from evertree.edits import NO_LEAVES, opened
 from evertree.input.arrays import as_height
 from evertree.input.points import receive_alone
-from evertree.locking import Uninterrupted
 from evertree.state import State
 from evertree.tree import Incoming, views
-
-#: Points that are located together.
-_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -68,10 +64,11 @@ def locate(state: State, X: Any, reject_above: float | None) -> list[Location]:
     live = state.live
     leaves = state.keys.leaves() if live.needs_order or not live.scheme.has_statistics else NO_LEAVES
     points = compared(state, X, leaves)
-    top = nodes.height(state, live.root) if live.n_pending == 0 else float(views.find_merges(live).height[live.root])
+    is_monotone = live.n_pending == 0 and not live.has_threads
+    top = nodes.height(state, live.root) if is_monotone else float(views.find_merges(live).height[live.root])
     found: list[Location] = []
-    for some in _parts(points):
-        with Uninterrupted(), live.guests(some, state.keys.next_births(len(some)), leaves) as (host, guests):
+    for some in points.parts():
+        with live.guests(some, state.keys.next_births(len(some)), leaves) as (host, guests):
             places, values = host.find_places(guests)
             nearest, distances = host.nearest(guests, leaves)
         columns = (places, live.scheme.height(values), distances)
@@ -81,16 +78,6 @@ def locate(state: State, X: Any, reject_above: float | None) -> list[Location]:
             path = tuple(nodes.above(state, place))
             found.append(Location(place, height, path, key, distance, rejected, reason))
     return found
-
-
-def _parts(points: Incoming) -> Iterator[Incoming]:
-    """Vectors in parts, so that few rows are needed for them; other points all at once."""
-    if points.coordinates is None:
-        yield points
-        return
-    for start in range(0, len(points), _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
-        yield Incoming(points.points[some], points.coordinates[some])
 
 
 def compared(state: State, X: Any, leaves: NDArray[np.int32]) -> Incoming:

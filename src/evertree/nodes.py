@@ -121,7 +121,7 @@ def _one_or_many(state: State, node: Any, find: Callable[[NDArray[np.int32]], ND
 def known_nodes(state: State, nodes: Any) -> NDArray[np.int32]:
     """Node numbers from the user, in one dimension, checked to be in the tree."""
     try:
-        found = np.asarray(nodes)
+        found = nodes if isinstance(nodes, np.ndarray) else np.array(list(nodes))
     except ValueError:  # ragged
         found = np.empty((0, 0))
     if found.size == 0 and found.ndim == 1:

@@ -350,7 +350,7 @@ def named_clusters(
     if follow is not None and points.is_foreign_to(follow._points):
         raise ParameterError(
             "follow must be a partition of this hierarchy; it is one of another, whose keys stand for other points",
-            remedy="follow Partition.of(p.keys, p.labels) if they are the same points",
+            remedy="follow Partition.of(p.keys, p.labels, next_id=p.next_id) if they are the same points",
         )
     if follow is None:
         labels, next_id = clusters, max(next_id, int(clusters.max(initial=NOISE)) + 1)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from evertree.errors import ParameterError
 from evertree.extras import require
 from evertree.input.points import Progress
@@ -16,7 +18,7 @@ from evertree.tree.refine import Report
 @contextmanager
 def of_refinement(progress: Any) -> Iterator[Callable[[Report], object] | None]:
     """The callback of a refinement: the user's own, none, or, for True, one that moves a bar."""
-    if progress is not True:
+    if not _is_true(progress):
         yield _callback(progress)
         return
     with _tqdm()(total=100, desc="Refining", bar_format="{l_bar}{bar}| {elapsed}{postfix}") as bar:
@@ -32,7 +34,7 @@ def of_refinement(progress: Any) -> Iterator[Callable[[Report], object] | None]:
 @contextmanager
 def of_pairs(progress: Any) -> Iterator[Progress | None]:
     """The callback of a comparison of pairs: the user's own, none, or, for True, one that moves a bar."""
-    if progress is not True:
+    if not _is_true(progress):
         yield _callback(progress)
         return
     tqdm = _tqdm()
@@ -50,6 +52,10 @@ def of_pairs(progress: Any) -> Iterator[Progress | None]:
             bar.close()
 
 
+def _is_true(progress: Any) -> bool:
+    return isinstance(progress, (bool, np.bool_)) and bool(progress)
+
+
 def _tqdm() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # in a notebook without ipywidgets, tqdm falls back to text with a warning
@@ -57,7 +63,7 @@ def _tqdm() -> Any:
 
 
 def _callback(progress: Any) -> Any:
-    if progress is None or progress is False:
+    if progress is None or isinstance(progress, (bool, np.bool_)):
         return None
     if not callable(progress):
         raise ParameterError(f"progress must be True, False, None or callable; it is {progress!r}")

@@ -65,8 +65,8 @@ class State:
         Held by edits and by readers.
     lineage : object
         A token shared by the partitions of this hierarchy and of no other, not even of a copy.
-    family : object
-        A token shared with copies.
+    family : object or None
+        A token shared with copies; None for a tree that was loaded, whose origin is unknown.
     """
 
     live: LiveTree
@@ -109,12 +109,12 @@ class State:
     def note_narrowing(self) -> None:
         """Warn, once, that values are rounded to float32."""
         if not self.has_narrowed:
-            self.has_narrowed = True
             warn(
                 "X has float64 values, and the hierarchy holds float32, as its first points were: from now on such "
                 "values are rounded to about seven digits. Start with X.astype(np.float64) if that matters",
                 PrecisionWarning,
             )
+            self.has_narrowed = True
 
     def require_points(self, what: str) -> None:
         """Refuse an empty hierarchy."""

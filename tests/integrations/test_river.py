@@ -368,3 +368,20 @@ def test_without_river(monkeypatch):
     monkeypatch.delitem(sys.modules, "evertree.integrations.river")
     with pytest.raises(MissingExtraError, match=r"pip install 'evertree\[river\]'"):
         _ = et.RiverClustering
+
+
+def test_clusters_keep_their_numbers_when_a_feature_comes():
+    model = et.RiverClustering(n_clusters=2, refresh=0.1)
+    for value in (1.0, 1.1, 9.0, 9.1):
+        model.learn_one({"a": value})
+    first = model.predict_one({"a": 1.0}), model.predict_one({"a": 9.0})
+    for value in (1.2, 9.2, 1.3):
+        model.learn_one({"a": value, "b": 0.1})
+    assert (model.predict_one({"a": 1.0}), model.predict_one({"a": 9.0})) == first
+
+
+def test_a_threshold_at_equality_is_scikit_learns():
+    model = et.RiverClustering(n_clusters=None, distance_threshold=1.0, linkage="single")
+    for value in (1.0, 2.0):
+        model.learn_one({"a": value})
+    assert model.predict_one({"a": 1.0}) != model.predict_one({"a": 2.0})

@@ -166,6 +166,8 @@ def _unpack_insert(state: State, header: Mapping[str, Any], arrays: Mapping[str,
     if keys is not None:
         state.keys.check_new(keys, len(points))
     column_names = as_column_names(header.get("column_names"))
+    if column_names is not None and points.n_columns not in (None, len(column_names)):
+        raise ValueError(f"{points.n_columns} columns have {len(column_names)} names")
     return Insert(points, as_weights(arrays["weights"], len(points)), keys, _moment_of(arrays), column_names)
 
 

@@ -147,7 +147,7 @@ class KeyTable:
         try:
             self._leaf_of.update(zip(keys, leaves, strict=True))
             self._key_of.update(zip(leaves, keys, strict=True))
-        except MemoryError:
+        except BaseException:  # also of a user's own class of keys
             for key, leaf in zip(keys, leaves, strict=True):
                 self._leaf_of.pop(key, None)
                 self._key_of.pop(leaf, None)

@@ -81,6 +81,8 @@ def receive_alone(scheme: Scheme, X: Any, live: LiveTree, leaves: NDArray[np.int
         matrix = np.concatenate([np.empty((0, leaves.size)), *known])
     else:
         points, matrix = None, as_array(X)
+        if matrix.shape == (0,):
+            matrix = matrix.reshape(0, leaves.size)
         if matrix.ndim != 2 or matrix.shape[1] != leaves.size:
             raise DimensionError(
                 f"X must have {leaves.size} columns, the dissimilarities to keys(); its shape is {matrix.shape}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from evertree.errors import ParameterError
@@ -19,3 +20,16 @@ def check_cut(n_clusters: Any, distance_threshold: Any) -> None:
         as_count("n_clusters", n_clusters)
     if distance_threshold is not None:
         as_height("distance_threshold", distance_threshold)
+
+
+def cut_of(n_points: int, n_clusters: int | None, distance_threshold: float | None) -> dict[str, Any]:
+    """The arguments of `Hierarchy.partition` for a checked cut: at most as many clusters as points.
+
+    As in scikit-learn, clusters are merged below the threshold, and not at it.
+    """
+    if distance_threshold is None:
+        assert n_clusters is not None
+        return {"n_clusters": min(int(n_clusters), n_points)}
+    if distance_threshold == 0:
+        return {"n_clusters": n_points}
+    return {"height": math.nextafter(float(distance_threshold), 0.0)}

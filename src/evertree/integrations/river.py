@@ -14,7 +14,7 @@ from evertree.errors import DimensionError, NotFiniteError, NotNumericError, Par
 from evertree.extras import require
 from evertree.hierarchy import Hierarchy
 from evertree.input.arrays import as_choice, as_count, as_height, as_whole_number
-from evertree.integrations import check_cut
+from evertree.integrations import check_cut, cut_of
 from evertree.locking import Uninterrupted
 from evertree.partition import Partition
 
@@ -177,6 +177,7 @@ class _StreamTree(base.Estimator):  # type: ignore[misc]
         )
         if self.window is not None:
             wide.keep(last=self.window)
+        wide.state.family = h.state.family  # they are the same points, and clusters keep their numbers
         return wide
 
 
@@ -320,8 +321,8 @@ class RiverClustering(_StreamTree, base.Clusterer):  # type: ignore[misc]
     def _cut(self) -> None:
         """Cut the tree into clusters that keep their numbers."""
         h = self.hierarchy
-        n_clusters = None if self.n_clusters is None else min(self.n_clusters, len(h))
-        partition = h.partition(n_clusters=n_clusters, height=self.distance_threshold, follow=self._partition)
+        cut = cut_of(len(h), self.n_clusters, self.distance_threshold)
+        partition = h.partition(**cut, follow=self._partition)
         self._centers = {} if callable(self.metric) else self._means(partition)
         self._partition = partition
 

@@ -12,7 +12,7 @@ from evertree.errors import ParameterError
 from evertree.extras import require
 from evertree.hierarchy import Hierarchy
 from evertree.input.arrays import as_count, as_seconds
-from evertree.integrations import check_cut
+from evertree.integrations import check_cut, cut_of
 from evertree.partition import Partition
 from evertree.windows import Window
 
@@ -324,13 +324,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _finish(self, h: Hierarchy, earlier: Partition | None) -> Self:
         """Refine, and cut into clusters that keep their labels."""
         report = h.refine(seconds=self.max_seconds, progress=bool(self.verbose))
-        n_clusters = None if self.n_clusters is None else min(int(self.n_clusters), len(h))
-        height = None
-        if self.distance_threshold == 0:
-            n_clusters = len(h)
-        elif self.distance_threshold is not None:
-            height = np.nextafter(float(self.distance_threshold), 0.0)
-        partition = h.partition(n_clusters=n_clusters, height=height, follow=earlier)
+        partition = h.partition(**cut_of(len(h), self.n_clusters, self.distance_threshold), follow=earlier)
         self.hierarchy_, self.report_, self.partition_ = h, report, partition
         self.labels_ = partition.labels.copy()
         self.n_clusters_ = len(partition)

@@ -122,6 +122,7 @@ def restored(
             None if window is None else MovingWindow.of_state(window, keys.next_birth),
             as_whole_number("seed", header["seed"]),
             _column_names(header, live),
+            family=None,
         )
     except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
@@ -160,12 +161,10 @@ def _check_values(live: LiveTree, leaves: NDArray[np.int32]) -> None:
 
 def _column_names(header: dict[str, Any], live: LiveTree) -> tuple[str, ...] | None:
     """The names of the columns; a file of an older version has none."""
-    names = header.get("column_names")
-    if names is None:
-        return None
-    if live.n_columns not in (None, len(names)):
-        raise CorruptFileError(f"{live.n_columns} columns have {len(names)} names")
-    return as_column_names(names)
+    names = as_column_names(header.get("column_names"))
+    if names is not None and (live.n_columns not in (None, len(names)) or list(names) != header["column_names"]):
+        raise CorruptFileError(f"{live.n_columns} columns have the names {header['column_names']!r}")
+    return names
 
 
 def _is_count(value: object) -> bool:

@@ -60,12 +60,17 @@ def score_new(
     score, value = np.empty(count), np.empty(count)
     node, beside = np.empty(count, np.int32), np.empty(count, np.int32)
     found = score, node, beside, value
+    start = 0
     if isinstance(live, MeanLiveTree):
         kernels.shared.anomaly_scores.score_points(live.tree, live.tag, plain(incoming.stored), _code(measure), *found)
-    else:
-        with live.guests(incoming, births, leaves) as (host, guests):
+        return _in_units(live, measure, score, np.ones(count), node, _sizes(live, node) + 1.0, beside, value)
+    for some in incoming.parts():
+        own = slice(start, start + len(some))
+        with live.guests(some, births[own], leaves) as (host, guests):
             places, values = host.find_places(guests)
-            kernels.shared.anomaly_scores.score_places(host.tree, host.tag, places, values, _code(measure), *found)
+            columns = [column[own] for column in found]
+            kernels.shared.anomaly_scores.score_places(host.tree, host.tag, places, values, _code(measure), *columns)
+        start = own.stop
     return _in_units(live, measure, score, np.ones(count), node, _sizes(live, node) + 1.0, beside, value)
 
 

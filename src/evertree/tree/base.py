@@ -30,6 +30,7 @@ from evertree.kernels.columns import (
     new_search,
 )
 from evertree.linkages import LINKAGES, Tag
+from evertree.locking import Uninterrupted
 from evertree.tree.scheme import Scheme
 
 #: Nodes are numbered in 32 bits, two for each point.
@@ -39,9 +40,12 @@ MOST_POINTS = int(np.iinfo(np.int32).max) // 2
 QUOTA_PER_POINT = 10_000
 SMALLEST_QUOTA = 100_000
 
-#: Places of new points are found in batches of up to this many points or, where each is compared with all others, this
-#: many comparisons; Ctrl-C is handled between batches.
-_MOST_GUESTS, MOST_COMPARISONS = 5_000, 300_000
+#: Points that are each compared with all others are inserted in batches of up to this many comparisons: Ctrl-C is
+#: handled between batches.
+MOST_COMPARISONS = 300_000
+
+#: Points that are placed or scored together, without being inserted: few, as they need rows in the tree.
+GUESTS_AT_ONCE = 64
 
 #: Nodes are renumbered in tree order once inserted points and grafted subtrees make up this share of all points.
 REORDER_SHARE = 0.5
@@ -112,6 +116,18 @@ class Incoming:
 
     def __len__(self) -> int:
         return len(self.stored if self.points is None else self.points)
+
+    def parts(self) -> Iterator[Incoming]:
+        """The points in parts of `GUESTS_AT_ONCE`. Stored dissimilarities among them have no meaning."""
+        count, n_others = len(self), 0 if self.dissimilarities is None else self.dissimilarities.shape[1] - len(self)
+        for start in range(0, count, GUESTS_AT_ONCE):
+            some = slice(start, start + GUESTS_AT_ONCE)
+            columns = np.r_[0:n_others, n_others + np.arange(count)[some]]
+            yield Incoming(
+                None if self.points is None else self.points[some],
+                None if self.coordinates is None else self.coordinates[some],
+                None if self.dissimilarities is None else self.dissimilarities[some][:, columns],
+            )
 
 
 class LiveTree(ABC):
@@ -470,9 +486,19 @@ class LiveTree(ABC):
 
         `leaves` are those of the live points, if dissimilarities are stored.
         """
-        twin = self.copy()
-        twin.reserve(len(incoming))
-        yield twin, twin.add_leaves(incoming, np.ones(len(incoming)), births, leaves)
+        with Uninterrupted():
+            twin = self.copy()
+            twin.reserve(len(incoming))
+            yield twin, twin.add_leaves(incoming, np.ones(len(incoming)), births, leaves)
+
+    def _make_room_for_guests(self, count: int) -> int:
+        """Make sure that there are rows which no point has used; return the first of them."""
+        first = int(self.tree.state["leaf_top"][0])
+        if first + count > self.capacity:
+            quota = self.work.state["quota"].copy()  # a tree that is only read must not change
+            self._lay_out(first + max(count, GUESTS_AT_ONCE))
+            self.work.state["quota"] = quota
+        return first
 
     def never_pause(self) -> None:  # noqa: B027  only some trees ever pause
         """Run what comes next to completion, without pauses."""
@@ -484,14 +510,7 @@ class LiveTree(ABC):
             self.prepare_search()
         place, value = np.empty(leaves.size, np.int32), np.empty(leaves.size)
         is_stable = np.int64(self.aim.is_stable)
-        at_once = _MOST_GUESTS
-        if isinstance(self.tree, PairTree) or self.aim.search_width is None:
-            at_once = max(1, MOST_COMPARISONS // max(self.n_points, 1))
-        for start in range(0, leaves.size, at_once):
-            some = slice(start, start + at_once)
-            kernels.shared.locate.find_places(
-                self.tree, self.search, self.tag, leaves[some], is_stable, place[some], value[some]
-            )
+        kernels.shared.locate.find_places(self.tree, self.search, self.tag, leaves, is_stable, place, value)
         return place, value
 
     def release(self, nodes: NDArray[np.int32]) -> None:

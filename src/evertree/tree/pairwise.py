@@ -27,6 +27,7 @@ from evertree.kernels.columns import (
     Worklist,
     new_node_columns,
 )
+from evertree.locking import Uninterrupted
 from evertree.tree.base import MOST_COMPARISONS, PART, Aim, Incoming, LiveTree
 from evertree.tree.parallel.pairs import MOST_AHEAD, Sharing
 from evertree.tree.parallel.threads import Threads
@@ -159,19 +160,19 @@ class PairLiveTree(LiveTree):
             with super().guests(incoming, births, leaves) as found:
                 yield found
             return
-        first, count = int(self.tree.state["leaf_top"][0]), len(incoming)
-        if first + count > self.capacity:
-            self._lay_out(max(first + count, self.capacity + self.capacity // 2))
-        twin = object.__new__(PairLiveTree)
-        twin.__dict__.update(self.__dict__)
-        twin.tree, twin.work = self._own_tree(), self.work._replace(state=self.work.state.copy())
-        twin.search = twin._new_search(twin.tree)
-        twin.tree.state["free_leaf"][0] = NULL
-        try:
-            yield twin, twin.add_leaves(incoming, np.ones(count), births, leaves)
-        finally:
-            if self.kept is not None and self.n_columns is None:
-                self.kept[first : first + count] = None
+        count = len(incoming)
+        with Uninterrupted():
+            first = self._make_room_for_guests(count)
+            twin = object.__new__(PairLiveTree)
+            twin.__dict__.update(self.__dict__)
+            twin.tree, twin.work = self._own_tree(), self.work._replace(state=self.work.state.copy())
+            twin.search = twin._new_search(twin.tree)
+            twin.tree.state["free_leaf"][0] = NULL
+            try:
+                yield twin, twin.add_leaves(incoming, np.ones(count), births, leaves)
+            finally:
+                if self.kept is not None and self.n_columns is None:
+                    self.kept[first : first + count] = None
 
     def linkage_values(self, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """The linkage between the children of each of `nodes`; 0 for a leaf."""

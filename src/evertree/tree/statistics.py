@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.errors import MagnitudeError
 from evertree.input.metrics import LARGEST, Metric
-from evertree.kernels.columns import MEAN_NODE, NULL, OWN_LIST, UNLIMITED, MeanTree, Search, Worklist, new_node_columns
+from evertree.kernels.columns import (
+    MEAN_NODE,
+    NULL,
+    OWN_LIST,
+    UNLIMITED,
+    MeanTree,
+    Search,
+    Worklist,
+    new_node_columns,
+    new_search,
+)
+from evertree.locking import Uninterrupted
 from evertree.tree.base import PART, REORDER_SHARE, Aim, Incoming, LiveTree
 from evertree.tree.scheme import Scheme
 
@@ -93,7 +104,9 @@ class MeanLiveTree(LiveTree):
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """For each of the detached leaves, the nearest leaf of the tree, and its dissimilarity. O(n m) at most."""
         nearest, sq = np.empty(guests.size, np.int32), np.empty(guests.size)
-        search = self.search if self.search.fresh.size else self._new_search(self.tree)
+        search = self.search
+        if search.fresh.size == 0:  # only the stack is used
+            search = new_search(1, 1, self.dtype)._replace(stack=np.empty(self.tree.parent.size, np.int32))
         kernels.statistics.search.find_nearest_points(self.tree, search, guests, nearest, sq)
         return nearest, self._metric.row_params[0] * sq if self._metric.is_squared else np.sqrt(sq)
 
@@ -110,9 +123,14 @@ class MeanLiveTree(LiveTree):
             with super().guests(incoming, births, leaves) as found:
                 yield found
             return
-        first, count = int(self.tree.state["leaf_top"][0]), len(incoming)
-        if first + count > self.capacity:
-            self._lay_out(max(first + count, self.capacity + self.capacity // 2))
+        with Uninterrupted():
+            yield from self._with_guests(incoming, births, leaves)
+
+    def _with_guests(
+        self, incoming: Incoming, births: NDArray[np.int64], leaves: NDArray[np.int32]
+    ) -> Iterator[tuple[LiveTree, NDArray[np.int32]]]:
+        count = len(incoming)
+        first = self._make_room_for_guests(count)
         if self.aim.is_stable:
             self.prepare_search()
         tree, work, search = self.tree, self.work, self.search
@@ -120,7 +138,7 @@ class MeanLiveTree(LiveTree):
         rows = slice(2 * first, 2 * (first + count))
         columns = [getattr(tree, name)[rows] for name in MEAN_NODE.names or () if name in tree._fields]
         before = [column.copy() for column in columns]
-        lightest = self._lightest
+        lightest, largest = self._lightest, self._largest
         tree.state["free_leaf"][0] = NULL
         search.state["notes"][0] = OWN_LIST
         try:
@@ -132,7 +150,7 @@ class MeanLiveTree(LiveTree):
             search.state["stamp"][0] = stamp  # nodes are marked with it
             for column, values in zip(columns, before, strict=True):
                 column[:] = values
-            self._lightest = lightest
+            self._lightest, self._largest = lightest, largest
             search.near[first : first + count] = NULL
             search.near_value[first : first + count] = np.inf
             search.fresh[first : first + count] = 0
@@ -162,7 +180,7 @@ class MeanLiveTree(LiveTree):
             return
         if self._largest is None:
             self._largest = _largest_of(self.tree.mean[self.leaves()])
-        self._largest = checked_largest(total, max(self._largest, _largest_of(coordinates)), coordinates.shape[1])
+        checked_largest(total, max(self._largest, _largest_of(coordinates)), coordinates.shape[1])
 
     def add_leaves(
         self,
@@ -197,6 +215,8 @@ class MeanLiveTree(LiveTree):
     ) -> None:
         """Write points to leaves by one of the kernels of `fill`."""
         self._note_weights(weights)
+        if self._largest is not None:
+            self._largest = max(self._largest, _largest_of(plain(incoming.coordinates)))
         write(self.tree, self.work, self.search, leaves, plain(incoming.coordinates), plain(weights), births)
         if self.kept is not None:
             self.kept[leaves >> 1] = incoming.points
