@@ -171,7 +171,8 @@ def test_a_file_that_is_gone_takes_no_edits(path, tmp_path):
         with pytest.raises(StoreError, match="moved, removed or replaced"):
             edit()
     assert len(h) == 1
-    h.close()
+    with pytest.warns(UserWarning, match="moved, removed or replaced"):
+        h.close()
 
 
 @pytest.mark.parametrize("n_edits", [3, 10, 14])
