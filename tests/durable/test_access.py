@@ -155,6 +155,19 @@ def test_readers_in_threads_while_one_writes(rng, path):
         assert problems == []
 
 
+@pytest.mark.process
+def test_readers_do_not_release_the_locks_of_a_writer_in_the_same_process(path):
+    """Or another program could take SQLite's log away, and the next edits with it."""
+    code = "import sqlite3, sys\nsqlite3.connect(sys.argv[1], timeout=0.1).execute('PRAGMA journal_mode = DELETE')"
+    with et.open(path) as h:
+        h.insert([[1.0]])
+        assert len(et.open(path, read_only=True)) == 1
+        found = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+        assert "database is locked" in found.stderr
+        h.insert([[2.0]])
+        assert len(et.open(path, read_only=True)) == 2
+
+
 def test_a_hard_link_is_refused(path, tmp_path):
     et.open(path).close()
     os.link(path, tmp_path / "other.db")

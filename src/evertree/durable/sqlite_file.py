@@ -366,6 +366,8 @@ def check_place(path: str, read_only: bool) -> None:
             f"{path} has another name, by a hard link, under which it could be written at the same time: copy it, or "
             "use a symbolic link"
         )
+    if os.path.exists(f"{path}-wal"):
+        return  # if this process has it open, to close another handle would release the locks that SQLite holds
     with place.open("rb") as file:
         beginning = file.read(len(MAGIC))
     if beginning.startswith(b"PK"):
