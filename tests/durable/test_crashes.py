@@ -75,6 +75,8 @@ def test_every_write_may_fail(tmp_path, shim):
 
 def _insert_until_full(path: Path, limit: int) -> None:
     """With files limited to some bytes: the last write is cut short, all after it fail."""
+    import resource  # which Windows does not have
+
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     h, expected = et.open(path), et.Hierarchy()
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -109,8 +110,9 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
         return _write(place, lock, wanted, start)
     except BaseException:
         if lock is not None:
-            if not was_there and os.path.exists(place):
-                os.unlink(place)
+            if not was_there:
+                with suppress(OSError):  # it was not made or, on Windows, another program looks at it
+                    os.unlink(place)
             lock.release()
         raise
 
