@@ -22,6 +22,7 @@ class DurableHierarchy(Hierarchy):
     It has the methods of `Hierarchy`. Each edit is committed to the file before the call returns, and survives a crash
     of the process or of the machine. The progress of a refinement is recorded about once a second: after a crash the
     tree is as it was then or later, with all edits. If `refine` has a time limit, no snapshot is written meanwhile.
+    `close` leaves a snapshot, and with it this very tree, in the file.
     `copy` returns a hierarchy in memory.
 
     Examples
