@@ -32,6 +32,7 @@ from evertree.locking import Uninterrupted
 from evertree.progress import of_pairs, of_refinement
 from evertree.state import State
 from evertree.tree import Incoming, LiveTree, new_tree
+from evertree.tree.base import REORDER_SHARE
 from evertree.tree.refine import Report, run
 from evertree.tree.scheme import DISSIMILARITIES, OBJECTS, Scheme
 from evertree.windows import Moment, MovingWindow, Window, moment_of
@@ -97,10 +98,18 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Refine:
-    """A refinement to a goal, or a number of moves and grafts towards it."""
+    """A refinement to a goal, or a part of one: a number of moves and grafts towards it.
+
+    The steps are all that was done, also without a move; None if that is unknown. Nodes were renumbered up to
+    `ordered_at`, which depends on the time that was left; None for wherever that pays. The next part of the same
+    refinement is resumed.
+    """
 
     until: str
     moves: int | None
+    steps: int | None = None
+    ordered_at: int | None = None
+    is_resumed: bool = False
 
 
 Edit = Insert | Remove | Update | Upsert | Keep | Refine
@@ -134,7 +143,7 @@ def apply(state: State, edit: Edit, held: Uninterrupted | None = None) -> Any:
         case Keep():
             return _keep(state, edit)
         case Refine():
-            return _refine(state, edit.until, None, edit.moves, None)
+            return _refine_again(state, edit)
         case _:
             assert_never(edit)
 
@@ -538,12 +547,31 @@ def _refine(
     live.warm_up_threads()
 
     def reorder(share: float) -> None:
-        with Uninterrupted(), state.lock.access:
-            place = live.reorder(share) if state.live is live else None  # a callback may have changed the linkage
-            if place is not None:
-                state.keys.relocate(place)
+        if state.live is live:  # a callback may have changed the linkage
+            _reorder(state, share)
 
     return run(live, goal, seconds, moves, progress, reorder, state.lock)
+
+
+def _refine_again(state: State, edit: Refine) -> Report:
+    """Refine as far as it was done before, and renumber the nodes where it was done before."""
+    live = state.live
+
+    def reorder(share: float) -> None:
+        is_start = share < REORDER_SHARE
+        if not (edit.is_resumed and is_start) and (edit.ordered_at is None or live.ordered_at < edit.ordered_at):
+            _reorder(state, share)
+
+    moves = edit.moves if edit.steps is None else None
+    return run(live, edit.until, None, moves, None, reorder, state.lock, edit.steps)
+
+
+def _reorder(state: State, share: float) -> None:
+    """Renumber the nodes if a share of them is out of order."""
+    with Uninterrupted(), state.lock.access:
+        place = state.live.reorder(share)
+        if place is not None:
+            state.keys.relocate(place)
 
 
 def _adopt(state: State, scheme: Scheme, X: Any) -> None:

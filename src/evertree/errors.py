@@ -65,6 +65,13 @@ class PrecisionWarning(EvertreeWarning):
     """Values are rounded to float32, because the first points of the hierarchy were float32."""
 
 
+class ReplayWarning(EvertreeWarning):
+    """The edits of a durable hierarchy, made again by another evertree or on another computer, gave another tree.
+
+    It is a valid tree of the same points, keys and weights.
+    """
+
+
 class ParameterError(EvertreeError, ValueError):
     """An option has an invalid value. The message lists the valid ones."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import shutil
 import time
 from pathlib import Path
@@ -19,6 +21,7 @@ from evertree.tree.scheme import Scheme
 distributed = pytest.importorskip("distributed", reason="distributed trees need Dask")
 pd = pytest.importorskip("pandas")
 files = pytest.importorskip("evertree.distributed.parquet_files")
+generations = pytest.importorskip("evertree.distributed.generations")
 
 
 def points(n: int = 80) -> np.ndarray:
@@ -37,6 +40,13 @@ def original(client, tmp_path_factory) -> Path:
 def saved(original, tmp_path) -> Path:
     """A saved tree, to be damaged or written over."""
     return Path(shutil.copytree(original, tmp_path / "tree"))
+
+
+def named(saved: Path, name: str) -> Path:
+    """The file of a saved tree that has this name, and the generation in it."""
+    start, _, end = name.rpartition("-") if name.startswith("part") else (name.removesuffix(".parquet"), "", ".parquet")
+    (path,) = saved.glob(f"{start}-*{end}")
+    return path
 
 
 @pytest.mark.slow
@@ -153,20 +163,127 @@ def test_places_that_cannot_be_saved_to(client, tmp_path):
     assert (tmp_path / "other" / "thesis.txt").read_text() == "years of work"
 
 
-@pytest.mark.slow
-def test_a_save_that_fails_leaves_what_was_there(client, saved, monkeypatch):
-    before = {path.name: path.read_bytes() for path in saved.iterdir()}
-    t = et.distributed.load(saved, client)
+class Faults:
+    """From one call that changes a folder on, lets all of them fail, in the driver and in workers of this process."""
+
+    def __init__(self, monkeypatch, folder, at):
+        self.n_calls, self.has_failed = 0, False
+        for name in ("mkdir", "open", "replace"):
+            monkeypatch.setattr(Path, name, self._counting(getattr(Path, name), folder, at))
+        monkeypatch.setattr(os, "fsync", self._counting(os.fsync, folder, at))
+
+    def _counting(self, call, folder, at):
+        def counted(*args, **kwargs):
+            is_here = isinstance(args[0], int) or args[0].is_relative_to(folder)
+            is_reading = "rb" in (*args[1:], kwargs.get("mode"))
+            if is_here and not is_reading:
+                self.n_calls += 1
+                if self.n_calls > at:
+                    self.has_failed = True
+                    raise OSError("the disk is full")
+            return call(*args, **kwargs)
+
+        return counted
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_save_that_fails_anywhere_leaves_a_tree(client, tmp_path, monkeypatch, is_killed):
+    """Without a trace, or, if the process dies, with files that the next save removes."""
+    before, after = et.distributed.cluster(points(10), client), et.distributed.cluster(points(9), client)
+    lengths = []
+    for step in range(100):
+        path = tmp_path / f"{step}"
+        before.save(path)
+        with monkeypatch.context() as patch:
+            if is_killed:
+                patch.setattr(generations, "_remove", lambda files: None)
+            faults = Faults(patch, tmp_path, step)
+            with contextlib.suppress(OSError):
+                after.save(path)
+        found = et.distributed.load(path, client)
+        found.validate()
+        lengths.append(len(found))
+        n_files = len(list(path.iterdir()))
+        assert n_files >= 4 if is_killed else n_files == 4
+        after.save(path)
+        assert len(et.distributed.load(path, client)) == 9
+        assert len(list(path.iterdir())) == 4
+        if not faults.has_failed:
+            break
+    assert lengths == sorted(lengths, reverse=True)  # the old tree up to one step, and then the new one
+    assert lengths.count(10) > 5
+    assert lengths.count(9) > 1
+
+
+def test_a_first_save_that_fails_leaves_nothing(client, tmp_path, monkeypatch):
+    t = et.distributed.cluster(points(10), client)
+    for step in (1, 3, 6):
+        with monkeypatch.context() as patch:
+            Faults(patch, tmp_path, step)
+            with pytest.raises(OSError, match="disk is full"):
+                t.save(tmp_path / "tree")
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_left_of_a_first_save_is_no_obstacle(client, tmp_path, monkeypatch):
+    t = et.distributed.cluster(points(10), client)
+    with monkeypatch.context() as patch:
+        patch.setattr(generations, "_remove", lambda files: None)
+        Faults(patch, tmp_path, 6)
+        with pytest.raises(OSError, match="disk is full"):
+            t.save(tmp_path / "tree")
+    assert list((tmp_path / "tree").iterdir())
+    with pytest.raises(FileFormatError, match=r"no metadata\.json"):
+        et.distributed.load(tmp_path / "tree", client)
+    t.save(tmp_path / "tree")
+    assert len(et.distributed.load(tmp_path / "tree", client)) == 10
+    assert len(list((tmp_path / "tree").iterdir())) == 4
+
+
+def test_ctrl_c_when_the_new_tree_is_in_place(client, tmp_path, monkeypatch):
+    t = et.distributed.cluster(points(10), client)
+    t.save(tmp_path / "tree")
     t.remove([0])
+    replace = Path.replace
 
-    def fail(*_):
-        raise OSError("the disk is full")
+    def interrupted(self, target):
+        replace(self, target)
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr("evertree.distributed.parquet_files._put_in_place", fail)
-    with pytest.raises(OSError, match="disk is full"):
-        t.save(saved)
-    assert {path.name: path.read_bytes() for path in saved.iterdir()} == before
-    assert [path.name for path in saved.parent.iterdir()] == ["tree"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            t.save(tmp_path / "tree")
+    assert len(et.distributed.load(tmp_path / "tree", client)) == 9
+
+
+def test_other_files_in_the_directory_are_kept(client, tmp_path):
+    t = et.distributed.cluster(points(10), client)
+    t.save(tmp_path / "tree")
+    (tmp_path / "tree" / "notes.txt").write_text("years of work")
+    t.save(tmp_path / "tree")
+    assert (tmp_path / "tree" / "notes.txt").read_text() == "years of work"
+    assert len(list((tmp_path / "tree").iterdir())) == 5
+
+
+def test_a_directory_of_version_1_is_read_and_replaced(client, tmp_path):
+    path = tmp_path / "tree"
+    t = et.distributed.cluster(points(10), client)
+    t.save(path)
+    metadata = json.loads((path / "metadata.json").read_text())["metadata"]
+    generation = metadata.pop("generation")
+    metadata["version"] = 1
+    for name in list(metadata["sha256"]):
+        old = name.replace(f"-{generation}", "")
+        (path / name).rename(path / old)
+        metadata["sha256"][old] = metadata["sha256"].pop(name)
+    seal(path, metadata)
+    u = et.distributed.load(path, client)
+    assert len(u) == 10
+    u.remove([0])
+    u.save(path)
+    assert len(et.distributed.load(path, client)) == 9
+    assert len(list(path.iterdir())) == 4
 
 
 def _write_elsewhere(*_):
@@ -199,7 +316,7 @@ def test_foreign_directories_are_refused(client, tmp_path):
 @pytest.mark.parametrize("name", ["part-00000-points.parquet", "part-00001-unions.parquet", "top.parquet"])
 @pytest.mark.parametrize("damage", ["changed", "cut off", "gone"])
 def test_damaged_files_are_noticed(client, saved, name, damage):
-    path = saved / name
+    path = named(saved, name)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     if damage == "gone":
@@ -213,7 +330,8 @@ def test_damaged_files_are_noticed(client, saved, name, damage):
 @pytest.mark.slow
 def test_damage_that_shows_when_a_part_is_read_again(saved):
     scheme = Scheme("ward", "euclidean")
-    loaded = files.read_part(str(saved), 0, ["another", "another"], scheme, (3, "float64"))
+    digests = {named(saved, f"part-00000-{what}.parquet").name: "another" for what in ("points", "unions")}
+    loaded = files.read_part(str(saved), 0, digests, scheme, (3, "float64"))
     with pytest.raises(CorruptFileError, match="does not have its checksum"):
         files.checked_part(loaded)
 
@@ -242,6 +360,7 @@ def test_damaged_metadata_are_noticed(client, saved):
         *({"linkage": value} for value in (None, "single", "wart", [])),
         *({"metric": value} for value in (None, "cityblock", "precomputed", {})),
         *({"metric_params": value} for value in (3, [1], {"V": [1.0]}, {"w": None})),
+        *({"generation": value} for value in (None, "../tree", "0" * 8, 3, "*")),
         {"next_key": 79},
         {"version": None},
     ],
@@ -249,9 +368,7 @@ def test_damaged_metadata_are_noticed(client, saved):
 def test_forged_metadata_are_refused(client, saved, change):
     """With right checksums."""
     path = saved / "metadata.json"
-    metadata = {**json.loads(path.read_text())["metadata"], **change}
-    digest = hashlib.sha256(to_json(metadata)).hexdigest()
-    path.write_text(json.dumps({"metadata": metadata, "sha256": digest}))
+    seal(saved, {**json.loads(path.read_text())["metadata"], **change})
     with pytest.raises(CorruptFileError, match="is damaged"):
         et.distributed.load(saved, client)
 
@@ -261,7 +378,8 @@ def test_forged_metadata_are_refused(client, saved, change):
 def test_forged_files_are_refused(client, saved, name):
     """With right checksums: columns that are missing, of other types, with gaps or other values, in all files."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    table = pq.read_table(saved / name)
+    path = named(saved, name)
+    table = pq.read_table(path)
     for column in table.column_names:
         place, values = table.column_names.index(column), table[column]
         n = len(values)
@@ -275,8 +393,8 @@ def test_forged_files_are_refused(client, saved, name):
         ]
         changed = [table.set_column(place, column, other) for other in others]
         for wrong in (*changed, table.drop_columns([column]), table.slice(0, n - 2), pa.concat_tables([table, table])):
-            pq.write_table(wrong, saved / name)
-            reseal(saved, name)
+            pq.write_table(wrong, path)
+            reseal(saved, path.name)
             with pytest.raises(CorruptFileError, match="is damaged"):
                 et.distributed.load(saved, client)
 
@@ -286,7 +404,13 @@ def reseal(saved: Path, name: str) -> None:
     path = saved / "metadata.json"
     metadata = json.loads(path.read_text())["metadata"]
     metadata["sha256"][name] = hashlib.sha256((saved / name).read_bytes()).hexdigest()
-    path.write_text(json.dumps({"metadata": metadata, "sha256": hashlib.sha256(to_json(metadata)).hexdigest()}))
+    seal(saved, metadata)
+
+
+def seal(saved: Path, metadata: dict[str, object]) -> None:
+    """Write metadata with the right checksum."""
+    sealed = {"metadata": metadata, "sha256": hashlib.sha256(to_json(metadata)).hexdigest()}
+    (saved / "metadata.json").write_text(json.dumps(sealed))
 
 
 @pytest.mark.slow

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 import evertree as et
+from evertree.durable import lock
 from evertree.errors import LockedError, ReadOnlyError, StoreError
 from helpers import press_ctrl_c
 from store_edits import make_edit, same
@@ -52,6 +55,46 @@ def test_a_lock_that_was_left_behind_does_not_matter(path):
     Path(f"{path}-lock").write_text("12345")
     with et.open(path) as h:
         h.insert([[1.0]])
+
+
+def test_a_holder_is_named_where_the_first_byte_cannot_be_read(path, monkeypatch):
+    """On Windows it is the lock."""
+
+    class Locked(io.FileIO):
+        def read(self, size=-1):
+            if self.tell() == 0:
+                raise PermissionError(13, "Permission denied")
+            return super().read(size)
+
+    with et.open(path):
+        monkeypatch.setattr(lock, "open", lambda name, mode, buffering: Locked(name, mode), raising=False)
+        with pytest.raises(LockedError, match=f"by process {os.getpid()}"):
+            et.open(path)
+
+
+def test_a_holder_that_cannot_be_read_at_all(path, monkeypatch):
+    """It may be about to go: it is waited for, for a moment."""
+    asked = []
+    with et.open(path):
+        monkeypatch.setattr(lock, "_process", lambda _: asked.append(time.monotonic()) or "")
+        with pytest.raises(LockedError, match="by process unknown"):
+            et.open(path)
+        assert len(asked) > 2
+    asked.clear()
+    h = et.open(path)
+    monkeypatch.setattr(lock, "_process", lambda _: h.close() or "")
+    with et.open(path):
+        pass
+
+
+def test_the_position_in_a_lock_file_stays(tmp_path):
+    """A version of filelock for Windows releases the byte that is there."""
+    with (tmp_path / "lock").open("wb+", buffering=0) as file:
+        file.write(b"a longer text than the number of a process")
+        file.seek(0)
+        lock._write_process(file.fileno())
+        assert file.tell() == 0
+    assert lock._process(str(tmp_path / "lock")) == str(os.getpid())
 
 
 def test_a_lock_that_cannot_be_made(path):
@@ -155,6 +198,19 @@ def test_readers_in_threads_while_one_writes(rng, path):
         assert problems == []
 
 
+@pytest.mark.process
+def test_readers_do_not_release_the_locks_of_a_writer_in_the_same_process(path):
+    """Or another program could take SQLite's log away, and the next edits with it."""
+    code = "import sqlite3, sys\nsqlite3.connect(sys.argv[1], timeout=0.1).execute('PRAGMA journal_mode = DELETE')"
+    with et.open(path) as h:
+        h.insert([[1.0]])
+        assert len(et.open(path, read_only=True)) == 1
+        found = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+        assert "database is locked" in found.stderr
+        h.insert([[2.0]])
+        assert len(et.open(path, read_only=True)) == 2
+
+
 def test_a_hard_link_is_refused(path, tmp_path):
     et.open(path).close()
     os.link(path, tmp_path / "other.db")
@@ -171,7 +227,8 @@ def test_a_file_that_is_gone_takes_no_edits(path, tmp_path):
         with pytest.raises(StoreError, match="moved, removed or replaced"):
             edit()
     assert len(h) == 1
-    h.close()
+    with pytest.warns(UserWarning, match="moved, removed or replaced"):
+        h.close()
 
 
 @pytest.mark.parametrize("n_edits", [3, 10, 14])

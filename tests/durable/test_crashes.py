@@ -75,6 +75,8 @@ def test_every_write_may_fail(tmp_path, shim):
 
 def _insert_until_full(path: Path, limit: int) -> None:
     """With files limited to some bytes: the last write is cut short, all after it fail."""
+    import resource  # which Windows does not have
+
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     h, expected = et.open(path), et.Hierarchy()
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
@@ -136,7 +138,6 @@ def test_a_full_database(rng, tmp_path, monkeypatch):
 def sound(tmp_path, monkeypatch):
     """A file with a snapshot and edits after it, and what it holds."""
     monkeypatch.setattr(journal, "_SOONEST", np.inf)
-    monkeypatch.setattr(journal, "_SOONEST_CLOSING", np.inf)
     path = tmp_path / "tree.db"
     h = et.open(path)
     for number in range(30):
@@ -313,3 +314,20 @@ def test_edits_by_hand_are_noticed(sound, statement, message):
     for read_only in (True, False):
         with pytest.raises(CorruptFileError, match=message):
             et.open(path, read_only=read_only)
+
+
+def test_sqlite_alone_writes_its_files(tmp_path, monkeypatch):
+    """No other handle of a file than SQLite's is ever open for writing."""
+    opened = []
+
+    def note(event, args):
+        if event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+"):
+            opened.append(str(args[0]))
+
+    sys.addaudithook(lambda event, args: note(event, args) if is_noting else None)
+    is_noting = True
+    with et.open(tmp_path / "tree.db") as h:
+        for number in range(40):
+            make_edit(h, number)
+    is_noting = False
+    assert not [name for name in opened if "tree.db" in name and not name.endswith("-lock")]

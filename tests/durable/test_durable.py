@@ -6,6 +6,9 @@ import os
 import pickle
 import signal
 import sqlite3
+import subprocess
+import sys
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import numpy as np
 import pytest
 
 import evertree as et
+from evertree import edits
 from evertree.durable import journal, sqlite_file
 from evertree.edits import Remove
 from evertree.errors import (
@@ -381,8 +385,8 @@ def test_ctrl_c_while_progress_is_written(rng, path, monkeypatch):
     h = et.open(path, start=et.Hierarchy.random(rng.normal(size=(400, 3)), seed=1))
     append = sqlite_file.SQLiteFile.append
 
-    def interrupted(self, kind, payload):
-        append(self, kind, payload)
+    def interrupted(self, *args):
+        append(self, *args)
         monkeypatch.setattr(sqlite_file.SQLiteFile, "append", append)
         signal.raise_signal(signal.SIGINT)
 
@@ -489,6 +493,7 @@ def test_newer_versions_are_refused(path):
         et.open(path)
 
 
+@pytest.mark.filterwarnings("ignore::evertree.errors.ReplayWarning")  # other kernels may have written them
 @pytest.mark.parametrize(
     ("version", "kind"),
     [
@@ -531,3 +536,42 @@ def _edits_of_the_file(h, kind):
             make_edit(h, number)
             if number == 9 and isinstance(h, et.DurableHierarchy):
                 h.checkpoint()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_large_batch_is_not_copied(path, order):
+    x = np.asarray(np.random.default_rng(0).normal(size=(250, 25_000)), order=order)  # 50 MB
+    with et.open(path) as h:
+        edit = edits.check_insert(h.state, x)
+        tracemalloc.start()
+        try:
+            with suppress(ZeroDivisionError), h.state.journal.recording(edit):
+                raise ZeroDivisionError
+            assert tracemalloc.get_traced_memory()[1] < 0.1 * x.nbytes
+        finally:
+            tracemalloc.stop()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux tells how much memory was taken")
+def test_sqlite_does_not_copy_a_large_batch_either(path):
+    code = """
+import sys, numpy as np, evertree as et
+from evertree import edits
+
+def taken(name):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) * 1024
+
+h = et.open(sys.argv[1])
+x = np.random.default_rng(0).normal(size=(250, 25_000))
+some, all = edits.check_insert(h.state, x[:2]), edits.check_insert(h.state, x)
+with h.state.journal.recording(some):
+    pass
+open("/proc/self/clear_refs", "w").write("5")
+before = taken("VmRSS:")
+with h.state.journal.recording(all):
+    pass
+print((taken("VmHWM:") - before) / x.nbytes)
+"""
+    found = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    assert float(found.stdout) < 0.5

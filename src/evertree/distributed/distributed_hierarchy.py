@@ -360,7 +360,8 @@ class DistributedHierarchy:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tree to a directory of Parquet files, which all workers must see. `load` reads it.
 
-        A new directory is written beside the old one, if there is one, and takes its place when it is complete.
+        If a tree was saved there before, the new one takes its place in one step, when all of it is written: whatever
+        happens, there is a tree to load.
 
         Examples
         --------

@@ -1,7 +1,8 @@
 """A tree in a directory of Parquet files: two for each part, one for the top tree; and metadata in JSON.
 
-Each part is written and read by a task, so all workers must see the directory. A new directory is written beside the
-target, and renamed when it is complete. The metadata have the SHA-256 of every file, and of themselves.
+Each part is written and read by a task, so all workers must see the directory. What is saved over an earlier tree takes
+its place in one step: see `evertree.distributed.generations`. The metadata have the SHA-256 of every file, and of
+themselves.
 """
 
 from __future__ import annotations
@@ -10,20 +11,19 @@ import errno
 import hashlib
 import json
 import os
-import shutil
-import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from evertree.distributed import generations
 from evertree.distributed.dask_runner import Runner
 from evertree.distributed.distributed_tree import DistributedTree
+from evertree.distributed.generations import MANIFEST, is_generation, part_names, top_name
 from evertree.distributed.parts import Part
 from evertree.distributed.subtrees import STRIDE, Shape, Subtrees, is_postorder
 from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError, StoreError
@@ -34,44 +34,38 @@ from evertree.tree.base import MOST_POINTS
 from evertree.tree.scheme import Scheme
 
 #: Written into every directory. It grows when older versions could not read a new one.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _FORMAT = "evertree distributed hierarchy"
-_METADATA = "metadata.json"
-_TOP = "top.parquet"
 
 
 def write_tree(runner: Runner, path: str | os.PathLike[str], header: Mapping[str, Any], tree: DistributedTree) -> None:
     """Write a tree to a directory, or over one that was written before."""
-    target = _checked_target(path)
-    temporary = target.with_name(f".evertree-{uuid.uuid4().hex}")
-    temporary.mkdir()
-    try:
-        folder = str(temporary)
-        tasks = [runner.submit("save", write_part, part, folder, number) for number, part in tree.handles.items()]
-        digests = _gathered(runner, tasks, target)
-        unseen = [name for name in digests if not (temporary / name).is_file()]
-        if unseen:
-            raise _not_shared(target, unseen[0])
-        digests[_TOP] = _write_table(_top_table(tree.top), temporary / _TOP)
-        about = {**header, "parts": list(tree.handles), "sha256": digests}
+    folder, generation = generations.checked_folder(path), generations.new_generation()
+    with generations.writing(folder, generation):
+        tasks = [
+            runner.submit("save", write_part, part, str(folder), part_names(number, generation))
+            for number, part in tree.handles.items()
+        ]
+        digests = _gathered(runner, tasks, folder)
+        top = top_name(generation)
+        digests[top] = _write_table(_top_table(tree.top), folder / top)
+        about = {**header, "generation": generation, "parts": list(tree.handles), "sha256": digests}
         metadata = {"format": _FORMAT, "version": FORMAT_VERSION, **about}
         sealed = {"metadata": metadata, "sha256": hashlib.sha256(to_json(metadata)).hexdigest()}
-        with _on_disk(temporary / _METADATA) as file:
-            file.write(json.dumps(sealed, indent=1).encode())
-        _put_in_place(temporary, target)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        unseen = [name for name in digests if not (folder / name).is_file()]
+        if unseen:
+            raise _not_shared(folder, unseen[0])
+        generations.put_in_place(folder, generation, json.dumps(sealed, indent=1).encode())
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The checked metadata of a saved tree."""
-    file = Path(path) / _METADATA
+    file = Path(path) / MANIFEST
     if not Path(path).is_dir():
         raise FileNotFoundError(errno.ENOENT, "There is no such directory to load from", str(path))
     if not file.is_file():
-        raise FileFormatError(f"{path} is not a directory written by DistributedHierarchy.save: it has no {_METADATA}")
+        raise FileFormatError(f"{path} is not a directory written by DistributedHierarchy.save: it has no {MANIFEST}")
     try:
         sealed = json.loads(file.read_text(encoding="utf-8"))
         metadata, digest = sealed["metadata"], sealed["sha256"]
@@ -83,12 +77,13 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
                 "upgrade evertree to read it"
             )
         if hashlib.sha256(to_json(metadata)).hexdigest() != digest:
-            raise CorruptFileError(f"{path} is damaged: {_METADATA} does not have its checksum")
+            raise CorruptFileError(f"{path} is damaged: {MANIFEST} does not have its checksum")
+        metadata.setdefault("generation", "")  # version 1 had none
         _check_metadata(metadata)
     except FileFormatError:
         raise
     except SIGNS_OF_DAMAGE as error:
-        raise CorruptFileError(f"{path} is damaged: {_METADATA}: {error}") from error
+        raise CorruptFileError(f"{path} is damaged: {MANIFEST}: {error}") from error
     return metadata
 
 
@@ -105,13 +100,16 @@ def _check_metadata(metadata: dict[str, Any]) -> None:
     numbers = [as_whole_number("parts", number) for number in metadata["parts"]]
     if len(set(numbers)) < len(numbers) or (numbers and metadata["dtype"] is None):
         raise ValueError("a part is there twice, or has no type")
+    if not is_generation(metadata["generation"]):
+        raise ValueError("its files have no names")
     if not isinstance(metadata["sha256"], dict):
         raise TypeError("there are no checksums")
 
 
 def read_top(path: str | os.PathLike[str], metadata: dict[str, Any]) -> Shape:
     """The top tree of a saved tree."""
-    table = _read_table(Path(path) / _TOP, metadata["sha256"][_TOP])
+    name = top_name(metadata["generation"])
+    table = _read_table(Path(path) / name, metadata["sha256"][name])
     ids = _numbers(table["subtree"], np.int64)
     top = Shape(ids, _children(table.slice(0, max(ids.size - 1, 0))))
     if not is_postorder(top.children, ids.size):
@@ -126,7 +124,7 @@ def read_parts(
     folder, shape = os.path.realpath(path), (metadata["n_columns"], metadata["dtype"])
     loaded = {}
     for number in metadata["parts"]:
-        digests = [metadata["sha256"].get(name) for name in part_names(number)]
+        digests = {name: metadata["sha256"].get(name) for name in part_names(number, metadata["generation"])}
         loaded[number] = runner.submit("load", read_part, folder, number, digests, scheme, shape)
     facts = runner.gather([runner.submit("load-facts", part_facts, handle) for handle in loaded.values()])
     n_points, positions = 0, [np.empty(0, np.int64)]
@@ -142,29 +140,25 @@ def read_parts(
     return {number: runner.submit("part", checked_part, handle) for number, handle in loaded.items()}
 
 
-def write_part(part: Part, folder: str, number: int) -> dict[str, str]:
+def write_part(part: Part, folder: str, names: tuple[str, str]) -> dict[str, str]:
     """Write a part, over the files of a task that was lost; return the SHA-256 of each file."""
     subtrees = part.subtrees
     points = subtrees.mean if subtrees.points is None else subtrees.points
     leaves = pa.table({"key": subtrees.ids, "weight": subtrees.size, "point": _column(points)})
     unions = pa.table({"left": subtrees.children[:, 0], "right": subtrees.children[:, 1]})
-    return {
-        name: _write_table(table, Path(folder) / name)
-        for name, table in zip(part_names(number), (leaves, unions), strict=True)
-    }
+    return {name: _write_table(table, Path(folder) / name) for name, table in zip(names, (leaves, unions), strict=True)}
 
 
 def read_part(
-    folder: str, number: int, digests: list[str], scheme: Scheme, shape: tuple[int, str]
+    folder: str, number: int, digests: Mapping[str, str], scheme: Scheme, shape: tuple[int, str]
 ) -> Part | CorruptFileError:
-    """Read and check a part whose points have the given number of columns and type.
+    """Read and check a part from its two files; its points have the given number of columns and type.
 
     An error is returned, because to try again would not help.
     """
     assert scheme.vectors is not None
     try:
-        names = part_names(number)
-        leaves, unions = (_read_table(Path(folder) / name, digest) for name, digest in zip(names, digests, strict=True))
+        leaves, unions = (_read_table(Path(folder) / name, digest) for name, digest in digests.items())
         points = as_points(_vectors(leaves["point"]), shape[0], np.dtype(shape[1]))
         subtrees = Subtrees(
             _numbers(leaves["key"], np.int64),
@@ -196,47 +190,16 @@ def checked_part(loaded: Part | CorruptFileError) -> Part:
     return loaded
 
 
-def part_names(number: int) -> tuple[str, str]:
-    """The files of a part: its points, and the unions above them."""
-    return f"part-{number:05d}-points.parquet", f"part-{number:05d}-unions.parquet"
-
-
-def _gathered(runner: Runner, tasks: list[Any], target: Path) -> dict[str, str]:
+def _gathered(runner: Runner, tasks: list[Any], folder: Path) -> dict[str, str]:
     """The SHA-256 of each file that tasks have written."""
     try:
         return {name: digest for written in runner.gather(tasks) for name, digest in written.items()}
     except FileNotFoundError as error:  # a worker does not see the folder
-        raise _not_shared(target, error.filename) from error
+        raise _not_shared(folder, error.filename) from error
 
 
-def _not_shared(target: Path, file: str) -> StoreError:
-    return StoreError(f"{target} must be on a disk that all workers and the driver see; {file} is not there")
-
-
-def _checked_target(path: str | os.PathLike[str]) -> Path:
-    """The path, without links, if a tree can be written there: nothing, an empty folder, or a saved tree."""
-    target = Path(path).resolve()
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "There is no such folder to save to", str(target.parent))
-    if target.exists() and not target.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, "The path to save to is a file, and must be a folder", str(target))
-    if target.is_dir() and any(target.iterdir()) and not (target / _METADATA).is_file():
-        raise FileExistsError(errno.EEXIST, "The folder to save to holds something else", str(target))
-    return target
-
-
-def _put_in_place(temporary: Path, target: Path) -> None:
-    """Rename a complete directory to its place; then remove the one that was there before."""
-    old = target.with_name(f".evertree-{uuid.uuid4().hex}")
-    if target.exists():
-        target.rename(old)
-    try:
-        temporary.rename(target)
-    except BaseException:
-        if old.exists():
-            old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+def _not_shared(folder: Path, file: str) -> StoreError:
+    return StoreError(f"{folder} must be on a disk that all workers and the driver see; {file} is not there")
 
 
 def _top_table(top: Shape) -> Any:
@@ -268,18 +231,9 @@ def _children(unions: Any) -> NDArray[np.int32]:
 
 
 def _write_table(table: Any, file: Path) -> str:
-    with _on_disk(file) as stream:
+    with generations.on_disk(file) as stream:
         pq.write_table(table, stream)
     return _digest(file)
-
-
-@contextmanager
-def _on_disk(file: Path) -> Iterator[BinaryIO]:
-    """A new file, which is on disk at the end of the block."""
-    with file.open("wb") as stream:
-        yield stream
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 def _read_table(file: Path, digest: str) -> Any:

@@ -22,6 +22,7 @@ class DurableHierarchy(Hierarchy):
     It has the methods of `Hierarchy`. Each edit is committed to the file before the call returns, and survives a crash
     of the process or of the machine. The progress of a refinement is recorded about once a second: after a crash the
     tree is as it was then or later, with all edits. If `refine` has a time limit, no snapshot is written meanwhile.
+    `close` leaves a snapshot, and with it this very tree, in the file.
     `copy` returns a hierarchy in memory.
 
     Examples
@@ -76,7 +77,8 @@ class DurableHierarchy(Hierarchy):
     def close(self) -> None:
         """Let others write to the file. The hierarchy can still be read. A `with` block calls it at its end.
 
-        If it is worthwhile, a snapshot is written first, so that the file opens fast.
+        A snapshot is written first, if anything was edited since the last one: the file then opens fast, and holds
+        this very tree for every later version of evertree.
 
         Examples
         --------
@@ -125,7 +127,7 @@ class DurableHierarchy(Hierarchy):
         file = SQLiteFile(journal.path, read_only=True)
         try:
             with file.reading():
-                if file.last_seq() >= journal.seq and file.fingerprint(journal.seq) == journal.known:
+                if file.last_seq() >= journal.seq and file.mark(journal.seq) == journal.known:
                     journal.replay(file, journal.seq)
                 else:  # a new snapshot, or another file with the same name
                     self.state.replace(read_snapshot(file, self.metric))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from evertree import edits
-from evertree.durable.records import pack, unpack
+from evertree.durable.digest import digest_of
+from evertree.durable.fingerprint import fingerprint
+from evertree.durable.records import Record, pack, unpack
+from evertree.durable.replay import ReplayCheck
 from evertree.durable.sqlite_file import SQLiteFile
 from evertree.edits import Edit, Refine
 from evertree.errors import ClosedError, CorruptFileError, ParameterError, ReadOnlyError, StoreError
@@ -26,10 +32,6 @@ from evertree.tree.refine import Report
 _WORTH = 10.0
 _SOONEST = 1.0
 
-#: On closing, when no edit is waiting, sooner.
-_WORTH_CLOSING = 0.5
-_SOONEST_CLOSING = 0.05
-
 #: About how many bytes of a snapshot are written per second.
 _BYTES_PER_SECOND = 100e6
 
@@ -38,6 +40,29 @@ _PROGRESS_EVERY = 1.0
 
 #: What keeps a record of a refinement, or a snapshot, from being written; edits go on without.
 _CANNOT_WRITE = (StoreError, CorruptFileError, OSError, MemoryError)
+
+
+@dataclass
+class _Refinement:
+    """A refinement in progress, and whether a part of it has been recorded."""
+
+    goal: str
+    is_resumed: bool = False
+
+
+class _Progress(NamedTuple):
+    """How far a tree has been refined: if it is the same, nothing was done."""
+
+    steps: int
+    moves: int
+    n_pending: int
+    goal: int
+    ordered_at: int
+
+
+def _progress(live: LiveTree) -> _Progress:
+    goal = int(live.work.state["goal"][0])
+    return _Progress(live.n_steps, live.n_moves + live.n_grafts, live.n_pending, goal, live.ordered_at)
 
 
 class FileJournal:
@@ -57,7 +82,9 @@ class FileJournal:
     seq : int
         The number of the last edit in memory.
     known : tuple or None
-        For a reader, the fingerprint of the file.
+        For a reader, the mark of the file.
+    replayed : ReplayCheck
+        Whether the edits that were made again gave the same tree.
     """
 
     def __init__(self, path: str, state: State) -> None:
@@ -71,10 +98,12 @@ class FileJournal:
         self._debt = 0.0  # seconds that it would take to replay the edits since the last snapshot
         self._reluctance = 1.0  # grows when snapshots cannot be written
         self._trouble: str | None = None  # why memory and file may differ
+        self._is_signed = False  # whether the file has the fingerprint of this process
         self._is_replacing = False  # the whole tree is being replaced: a metric, for example, must not edit it now
-        self._refining: str | None = None  # the goal of a refinement in progress
-        self._owed: list[Refine] = []  # refinements with records still to be written, before the next edit
-        self._note_moves()
+        self._refining: _Refinement | None = None  # the one in progress
+        self._owed: list[tuple[str, Record, int]] = []  # records of refinements, to be written before the next edit
+        self.replayed = ReplayCheck(path)
+        self._note_progress()
 
     @property
     def _state(self) -> State:
@@ -84,28 +113,35 @@ class FileJournal:
 
     def replay(self, file: SQLiteFile, after: int) -> None:
         """Replay the edits that are in the file but not in memory."""
-        began, self.seq = time.perf_counter(), after
-        for kind, payload in file.read_journal(after):
+        began, self.seq, state = time.perf_counter(), after, self._state
+        self.known = None  # if a refinement is interrupted, the next refresh begins with the snapshot
+        for kind, payload, digest in file.read_journal(after):
             try:
-                edit = unpack(self._state, kind, payload)
+                edit = unpack(state, kind, payload)
                 if isinstance(edit, Refine):  # which lets readers in, and may be interrupted
-                    edits.apply(self._state, edit)
+                    edits.apply(state, edit)
                     self.seq = file.seq
+                    self.replayed.compare(state, digest)
                 else:
-                    with Uninterrupted(), self._state.lock.access:
-                        edits.apply(self._state, edit)
+                    self.replayed.compare(state, digest)
+                    with Uninterrupted(), state.lock.access:
+                        edits.apply(state, edit)
                         self.seq = file.seq
             except SIGNS_OF_DAMAGE as error:
                 raise CorruptFileError(
                     f"{self.path} is damaged: edit {file.seq} cannot be made again: {error}"
                 ) from error
-        self.known = file.fingerprint(self.seq)
+        self.known = file.mark(self.seq)
         self._debt += time.perf_counter() - began
-        self._note_moves()
+        self._note_progress()
+        if self.seq > after:
+            self.replayed.finish(state, file.written_by())
 
     def write_to(self, file: SQLiteFile) -> None:
-        """Write edits to this file from now on."""
+        """Write edits to this file from now on. If they gave another tree when they were made again, keep this one."""
         file.seq, self.file = self.seq, file
+        if self.replayed.is_doubtful:
+            self._snapshot_if_possible()
 
     def writable(self) -> SQLiteFile:
         """The file, if it can be written to."""
@@ -121,15 +157,17 @@ class FileJournal:
 
     @contextmanager
     def recording(self, edit: Edit) -> Iterator[None]:
-        """The block in which an edit is applied. It is written first, and retracted if the block raises."""
+        """The block in which an edit is applied. It is written first, and retracted if the block raises.
+
+        It is written with a digest of the tree before it.
+        """
         self._refuse_while_replacing()
         file = self.writable()
-        kind, payload = pack(edit)
+        kind, record = pack(edit)
         if self._refining is not None:  # in a progress callback
-            self._record_moves(self._refining)
+            self._record_part(self._refining)
         self._pay()
-        file.append(kind, payload)
-        self.seq = file.seq
+        self._append(file, kind, record, digest_of(self._state))
         began = time.perf_counter()
         try:
             yield
@@ -138,7 +176,7 @@ class FileJournal:
             raise
         self._debt += time.perf_counter() - began
         if self._refining is not None:
-            self._note_moves()
+            self._note_progress()
         self._snapshot_if_worth(_WORTH, _SOONEST)
 
     def refining(self, until: str, run: Callable[[Callable[[Report], object]], Report], is_timed: bool) -> Report:
@@ -147,19 +185,19 @@ class FileJournal:
         If it has a time limit, no snapshot is written in the meantime.
         """
         self.writable()
-        outer, self._refining = self._refining, until
+        outer, this = self._refining, _Refinement(until)
+        self._refining = this
         if outer is None:
-            self._note_moves()
+            self._note_progress()
         else:  # in a progress callback of another refinement
-            self._record_moves(outer)
-        live, began = self._state.live, time.perf_counter()
-        last = began
+            self._record_part(outer)
+        last = began = time.perf_counter()
 
         def keep(report: Report) -> None:
             nonlocal last
             now = time.perf_counter()
             if now - last >= _PROGRESS_EVERY and report.stopped_by is None:
-                self._record_moves(until)
+                self._record_part(this)
                 self._debt += now - last
                 last = now
                 if not is_timed:
@@ -167,12 +205,9 @@ class FileJournal:
 
         try:
             report = run(keep)
-            if report.stopped_by in ("moves", "seconds"):
-                self._record_moves(until)
-            elif live is self._state.live and (report.checks or report.searches):
-                self._record(Refine(until, None))
+            self._record_part(this, is_last=report.stopped_by not in ("moves", "seconds"))
         except BaseException:
-            self._record_moves(until)
+            self._record_part(this)
             raise
         finally:
             self._refining = outer
@@ -186,7 +221,7 @@ class FileJournal:
         """The block in which the whole tree is replaced. At its end it is written as a snapshot, or else restored."""
         self.writable()
         self._refuse_while_replacing()
-        before = self._state.live, self._state.keys.copy()
+        before = self._state.live, self._state.keys.copy(), self._state.column_names
         self._is_replacing, is_written = True, False
         try:
             try:
@@ -199,7 +234,7 @@ class FileJournal:
         except BaseException:
             if not is_written:
                 with self._state.lock.access:
-                    self._state.live, self._state.keys = before
+                    self._state.live, self._state.keys, self._state.column_names = before
             raise
 
     def write_snapshot(self, has_new_edit: bool = False) -> None:
@@ -208,16 +243,20 @@ class FileJournal:
         with Uninterrupted():
             file.write_snapshot(*snapshot.contents(self._state), has_new_edit)
             self.seq = file.seq
+            with self._state.lock.access:
+                self._state.live.forget_bounds()
             self._debt, self._reluctance = 0.0, 1.0
             self._owed.clear()
-            self._note_moves()
+            self._note_progress()
 
     def finish(self) -> None:
-        """Write what is still to be written before the file is closed."""
+        """Write what is still to be written before the file is closed, and a snapshot of it all."""
         if self._trouble is None:
+            file = self.writable()
             with Uninterrupted():
                 self._pay_if_possible()
-            self._snapshot_if_worth(_WORTH_CLOSING, _SOONEST_CLOSING)
+            if self._owed or self.seq > file.snapshot_seq():
+                self._snapshot_if_possible()
 
     def is_mine(self) -> bool:
         """Whether this process may close the file."""
@@ -228,31 +267,36 @@ class FileJournal:
             raise ParameterError("a metric must not edit the hierarchy that it is called for; it may read it")
 
     def _retract(self, file: SQLiteFile) -> None:
-        """Retract the record of an edit that was abandoned and left no trace in memory."""
+        """Retract the record of an edit that was abandoned.
+
+        The next edit writes a snapshot, as counts in memory may have traces of it.
+        """
         try:
             file.retract()
         except BaseException as error:
             self._trouble = f"an edit was given up, and may still be in the file: close it and open it again ({error})"
             raise
-        self.seq = file.seq
+        self.seq, self._debt = file.seq, math.inf
 
-    def _note_moves(self) -> None:
-        """Note that the file has a record of all moves so far."""
-        live = self._state.live
-        self._recorded: tuple[LiveTree, int] = live, live.n_moves + live.n_grafts
+    def _note_progress(self) -> None:
+        """Note that the file has a record of all refinement so far."""
+        self._recorded = self._state.live, _progress(self._state.live)
 
-    def _record_moves(self, goal: str) -> None:
-        """Record the moves of a refinement that are not recorded yet."""
+    def _record_part(self, refinement: _Refinement, is_last: bool = False) -> None:
+        """Record what a refinement has done since the last record, or that it is done."""
         live, known = self._recorded
-        moves = self._state.live.n_moves + self._state.live.n_grafts - known
-        if live is self._state.live and moves > 0:
-            self._record(Refine(goal, moves))
+        now = _progress(self._state.live)
+        if live is not self._state.live or now == known:
+            return
+        moves, steps = (None, None) if is_last else (now.moves - known.moves, now.steps - known.steps)
+        self._record(Refine(refinement.goal, moves, steps, live.ordered_at, refinement.is_resumed))
+        refinement.is_resumed = True
 
     def _record(self, refinement: Refine) -> None:
-        """Record some moves, or all up to the goal. If that fails, it is done later; only time is lost."""
+        """Record a refinement, with a digest of the tree after it. If that fails, it is done later."""
         with Uninterrupted():
-            self._owed.append(refinement)
-            self._note_moves()
+            self._owed.append((*pack(refinement), digest_of(self._state)))
+            self._note_progress()
             self._pay_if_possible()
 
     def _pay_if_possible(self) -> None:
@@ -264,16 +308,23 @@ class FileJournal:
     def _pay(self) -> None:
         """Write the outstanding records. Ctrl-C must not interrupt it."""
         while self._owed:
-            file = self.writable()
-            file.append(*pack(self._owed[0]))
-            self.seq = file.seq
+            self._append(self.writable(), *self._owed[0])
             del self._owed[0]
+
+    def _append(self, file: SQLiteFile, kind: str, record: Record, digest: int) -> None:
+        if not self._is_signed:
+            file.sign(fingerprint())
+            self._is_signed = True
+        file.append(kind, record, digest)
+        self.seq = file.seq
 
     def _snapshot_if_worth(self, worth: float, soonest: float) -> None:
         if self._debt <= self._reluctance * soonest:
             return
-        if self._debt <= self._reluctance * worth * self._state.live.n_bytes / _BYTES_PER_SECOND:
-            return
+        if self._debt > self._reluctance * worth * self._state.live.n_bytes / _BYTES_PER_SECOND:
+            self._snapshot_if_possible()
+
+    def _snapshot_if_possible(self) -> None:
         try:
             self.write_snapshot()
         except _CANNOT_WRITE as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,8 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
     """Open a durable hierarchy: one file, with every edit committed before the call returns.
 
     The file is an SQLite database that includes the points. Whatever happens to the process or the machine, opening it
-    again gives the hierarchy with every acknowledged edit, and the same tree.
+    again gives the hierarchy with every acknowledged edit, and the same tree. After a crash, another evertree or a
+    computer of another kind may come to another tree of the same points: then there is a `ReplayWarning`.
 
     Parameters
     ----------
@@ -70,6 +72,11 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
         If a newer evertree wrote it.
     ParameterError
         If an option differs from that of the file.
+
+    Warns
+    -----
+    ReplayWarning
+        If the edits since the last snapshot, made again here, give another tree than where they were made.
 
     Notes
     -----
@@ -109,8 +116,9 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
         return _write(place, lock, wanted, start)
     except BaseException:
         if lock is not None:
-            if not was_there and os.path.exists(place):
-                os.unlink(place)
+            if not was_there:
+                with suppress(OSError):  # it was not made or, on Windows, another program looks at it
+                    os.unlink(place)
             lock.release()
         raise
 

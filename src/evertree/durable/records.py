@@ -1,14 +1,17 @@
 """Edits as bytes, and back: a JSON header and arrays as they are in memory. No pickle.
 
 A record is the length of its header (4 bytes, little-endian), the header, and the concatenated bytes of its arrays,
-whose names, dtypes and shapes are in the header.
+whose names, dtypes and shapes are in the header. It is written from a list of its pieces: arrays may be large, and are
+not copied.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Hashable, Mapping
+import operator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, assert_never
 
 import numpy as np
@@ -33,8 +36,14 @@ from evertree.windows import Moment, Window
 
 _LENGTH = 4
 
+#: Arrays of up to this many bytes are copied, which takes less time than to handle pieces.
+_SMALL = 1 << 14
 
-def pack(edit: Edit) -> tuple[str, bytes]:
+#: The pieces of a record: bytes, and arrays of at least one dimension.
+Record = Sequence[bytes | NDArray[Any]]
+
+
+def pack(edit: Edit) -> tuple[str, Record]:
     """The kind of an edit, and its record."""
     match edit:
         case Insert():
@@ -44,18 +53,43 @@ def pack(edit: Edit) -> tuple[str, bytes]:
         case Update():
             return "update", _pack_points(edit.keys, edit.points, edit.weights)
         case Upsert():
-            parts = {part: np.frombuffer(pack(getattr(edit, part))[1], np.uint8) for part in ("insert", "update")}
-            return "upsert", as_record({}, parts)
+            insert, update = pack(edit.insert)[1], pack(edit.update)[1]
+            start = _start_of({}, [("insert", "|u1", (size_of(insert),)), ("update", "|u1", (size_of(update),))])
+            return "upsert", [start, *insert, *update]
         case Keep():
             window = None if edit.limits is None else [edit.limits.last, edit.limits.max_age]
             return "keep", as_record({"window": window}, _arrays_of(edit.moment))
         case Refine():
-            return "refine", as_record({"until": edit.until, "moves": edit.moves}, {})
+            return "refine", as_record(asdict(edit), {})
         case _:
             assert_never(edit)
 
 
-def unpack(state: State, kind: str, record: bytes) -> Edit:
+def size_of(record: Record) -> int:
+    """The number of bytes of a record."""
+    if len(record) == 1:
+        return len(record[0])
+    return sum([len(piece) if isinstance(piece, bytes) else piece.nbytes for piece in record])
+
+
+def joined(record: Record) -> bytes:
+    """The bytes of a record."""
+    if len(record) == 1 and isinstance(record[0], bytes):
+        return record[0]
+    return b"".join([piece if isinstance(piece, bytes) else piece.tobytes() for piece in record])
+
+
+def chunks(record: Record, size: int) -> Iterator[Any]:
+    """The bytes of a record in chunks of about `size` bytes: arrays are cut into rows, and not copied."""
+    for piece in record:
+        per_row = 1 if isinstance(piece, bytes) else piece[:1].nbytes
+        n_rows = max(size // max(per_row, 1), 1)
+        for start in range(0, len(piece), n_rows):
+            some = piece[start : start + n_rows]
+            yield some if isinstance(some, bytes) else np.ascontiguousarray(some)
+
+
+def unpack(state: State, kind: str, record: bytes | bytearray) -> Edit:
     """The edit in a record, checked against the state to be changed; many kinds of errors if it is invalid."""
     header, arrays = from_record(record)
     match kind:
@@ -67,15 +101,13 @@ def unpack(state: State, kind: str, record: bytes) -> Edit:
         case "update":
             return _unpack_update(state, header, arrays)
         case "upsert":
-            insert = _unpack_insert(state, *from_record(arrays["insert"].tobytes()))
-            update = _unpack_update(state, *from_record(arrays["update"].tobytes()), len(insert.points))
+            insert = _unpack_insert(state, *from_record(arrays["insert"].data))
+            update = _unpack_update(state, *from_record(arrays["update"].data), len(insert.points))
             return Upsert(insert, update)
         case "keep":
             return Keep(None if header["window"] is None else Window(*header["window"]), _moment_of(arrays))
         case "refine":
-            moves = header["moves"]
-            goal = as_choice("until", header["until"], GOALS)
-            return Refine(goal, None if moves is None else as_whole_number("moves", moves))
+            return _unpack_refine(header)
         case _:
             raise ValueError(f"{kind!r} is no kind of edit")
 
@@ -92,10 +124,9 @@ def array_of(data: Any, kind: str, shape: Any) -> NDArray[Any]:
     return np.frombuffer(data, dtype, count).reshape(shape)
 
 
-def as_record(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """A header and arrays as bytes."""
-    start = _start_of(header, [(name, a.dtype.str, a.shape) for name, a in arrays.items()])
-    return b"".join([start, *(array.tobytes() for array in arrays.values())])
+def as_record(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Record:
+    """The record of a header and arrays."""
+    return [_start_of(header, [(name, a.dtype.str, a.shape) for name, a in arrays.items()]), *arrays.values()]
 
 
 def _start_of(header: Mapping[str, Any], arrays: list[tuple[str, str, tuple[int, ...]]]) -> bytes:
@@ -104,10 +135,10 @@ def _start_of(header: Mapping[str, Any], arrays: list[tuple[str, str, tuple[int,
     return len(text).to_bytes(_LENGTH, "little") + text
 
 
-def from_record(record: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def from_record(record: bytes | bytearray | memoryview) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header and the arrays of a record; ValueError, LookupError or TypeError if it is invalid."""
     start = _LENGTH + int.from_bytes(record[:_LENGTH], "little")
-    header = json.loads(record[_LENGTH:start])
+    header = json.loads(bytes(record[_LENGTH:start]))
     arrays = {}
     for name, kind, shape in header.pop("arrays"):
         array = array_of(memoryview(record)[start:], kind, shape)
@@ -124,7 +155,7 @@ def _pack_points(
     weights: NDArray[np.float64],
     moment: Moment | None = None,
     column_names: tuple[str, ...] | None = None,
-) -> bytes:
+) -> Record:
     """A record of points that are inserted or updated.
 
     Vectors are stored as they were given, since coordinates are computed from them. Dissimilarities are stored too, so
@@ -132,8 +163,12 @@ def _pack_points(
     """
     arrays = _arrays_of(moment)
     if keys is None and points.dissimilarities is None and column_names is None:
-        given, when = points.points, b"".join(array.tobytes() for array in arrays.values())
-        return _vectors(given.dtype.str, given.shape, bool(arrays)) + when + weights.tobytes() + given.tobytes()
+        given = points.points
+        start = _vectors(given.dtype.str, given.shape, bool(arrays))
+        if given.nbytes <= _SMALL:
+            when = b"".join([array.tobytes() for array in arrays.values()])
+            return [start + when + weights.tobytes() + given.tobytes()]
+        return [start, *arrays.values(), weights, given]
     header: dict[str, Any] = {"keys": None if keys is None else encode_all(keys)}
     if column_names is not None:
         header["column_names"] = column_names
@@ -186,6 +221,17 @@ def _unpack_update(
     if len(points) != leaves.size:
         raise ValueError(f"{leaves.size} keys have {len(points)} points")
     return Update(keys, leaves, points, as_weights(arrays["weights"], leaves.size))
+
+
+def _unpack_refine(header: Mapping[str, Any]) -> Refine:
+    """A refinement. Older versions recorded the goal and the moves alone."""
+    moves, steps = (
+        None if header.get(name) is None else as_whole_number(name, header[name]) for name in ("moves", "steps")
+    )
+    ordered_at = header.get("ordered_at")
+    if ordered_at is not None:
+        ordered_at = operator.index(ordered_at)
+    return Refine(as_choice("until", header["until"], GOALS), moves, steps, ordered_at, bool(header.get("is_resumed")))
 
 
 def _arrays_of(moment: Moment | None) -> dict[str, NDArray[Any]]:

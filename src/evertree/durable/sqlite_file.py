@@ -1,14 +1,15 @@
 """The SQLite file of a durable hierarchy: a snapshot of it, and the edits since then.
 
 There are two tables. ``snapshot`` has a header and named arrays, with the checksums of `evertree.io.archive`, in parts
-of 64 MB. ``journal`` has a numbered record of each edit since then, with a checksum; the snapshot holds the number of
-the last edit before it. Writing a snapshot and emptying the journal are one transaction.
+of a megabyte; it also has what wrote the journal. ``journal`` has a numbered record of each edit since then, with a
+checksum and with a digest of the tree; the snapshot holds the number of the last edit before it. Writing a snapshot and
+emptying the journal are one transaction.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import json
 import os
 import secrets
 import sqlite3
@@ -21,22 +22,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree.durable.records import array_of
+from evertree.durable.records import Record, array_of, chunks, joined, size_of
 from evertree.errors import CorruptFileError, FileFormatError, NewerFormatError, StoreError
 from evertree.io.archive import decode_header, encode_header, verify_checksums
+from evertree.io.json_values import to_json
 
 #: SQLite keeps both in the header of the file: the application and the version.
 APPLICATION_ID = 0x65767472
-STORE_VERSION = 2
+STORE_VERSION = 3
 
-#: Bytes of an array in one row: SQLite takes up to 10⁹.
-_PART = 1 << 26
+#: Bytes of an array in one row, about: SQLite copies a row, twice, before it writes it.
+_PART = 1 << 20
 
-#: Bytes that the write-ahead log may keep on disk when it is empty, and its length after some edits: SQLite starts over
-#: in it after 1,000 pages.
+#: Bytes that the write-ahead log may keep on disk when it is empty. SQLite starts over in it after 1,000 pages: commits
+#: that make a file longer take longer.
 _LOG_KEPT = 1 << 24
-_LOG_LENGTH = 1_024 * 4_120
-_LENGTHEN_AFTER = 16
 
 #: Seconds to wait for another program that has locked the file.
 _PATIENCE = 10.0
@@ -46,15 +46,19 @@ MAGIC = b"SQLite format 3\0"
 
 _TABLES = {
     "journal": "CREATE TABLE journal (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, payload BLOB NOT NULL, "
-    "crc INTEGER NOT NULL)",
+    "crc INTEGER NOT NULL, digest INTEGER)",
     "snapshot": "CREATE TABLE snapshot (name TEXT NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL, "
     "PRIMARY KEY (name, part))",
 }
 
+#: The first version that has digests, and the tables before it.
+_DIGESTS_SINCE = 3
+_OLD_TABLES = _TABLES | {"journal": _TABLES["journal"].replace(", digest INTEGER", "")}
+
 #: The kind of a row whose record continues in the next row.
 _MORE = "more"
 
-_APPEND = "INSERT INTO journal VALUES (?, ?, ?, ?)"
+_APPEND = "INSERT INTO journal VALUES (?, ?, ?, ?, ?)"
 
 
 class SQLiteFile:
@@ -73,7 +77,8 @@ class SQLiteFile:
         self.path = path
         self.seq = 0
         self._is_checked = is_checked
-        self._n_appended = 0
+        self._has_digests = True
+        self._written_by = b""  # if this connection has said so
         self._n_rows = 1  # of the last record
         with self._errors():
             self._connection = sqlite3.connect(
@@ -96,6 +101,7 @@ class SQLiteFile:
         owner, version = self._pragma("application_id"), self._pragma("user_version")
         is_new = not tables and owner == 0
         if not is_new:
+            self._has_digests = version >= _DIGESTS_SINCE
             self._check_owner(owner, version, tables)
         if read_only:
             ask("PRAGMA query_only = ON")
@@ -103,9 +109,17 @@ class SQLiteFile:
             ask("PRAGMA journal_mode = WAL")
             ask("PRAGMA synchronous = FULL")
             ask(f"PRAGMA journal_size_limit = {_LOG_KEPT}")
-            if not is_new and version < STORE_VERSION:  # an older evertree could not read what is written now
-                ask(f"PRAGMA user_version = {STORE_VERSION}")
+            if not is_new and version < STORE_VERSION:
+                self._upgrade()
         return is_new
+
+    def _upgrade(self) -> None:
+        """Make the file one of this version: an older evertree could not read what is written from now on."""
+        with self._transaction("IMMEDIATE"):
+            if not self._has_digests:
+                self._connection.execute("ALTER TABLE journal ADD COLUMN digest INTEGER")
+            self._connection.execute(f"PRAGMA user_version = {STORE_VERSION}")
+        self._has_digests = True
 
     def _check_owner(self, owner: int, version: int, tables: dict[str, str]) -> None:
         if owner != APPLICATION_ID:
@@ -115,7 +129,7 @@ class SQLiteFile:
                 f"{self.path} has store version {version}, and this evertree reads up to {STORE_VERSION}: upgrade "
                 "evertree to open it"
             )
-        if tables != _TABLES:
+        if tables != (_TABLES if self._has_digests else _OLD_TABLES):
             raise CorruptFileError(f"{self.path} is damaged: its tables are not those of evertree.open")
         if not self._is_checked:
             self._refuse_problems("quick_check")
@@ -142,41 +156,45 @@ class SQLiteFile:
         if not is_same:
             raise StoreError(f"{self.path} was moved, removed or replaced while it was open: save() what is in memory")
 
-    def append(self, kind: str, payload: bytes) -> None:
-        """Commit the record of an edit."""
+    def append(self, kind: str, record: Record, digest: int | None = None) -> None:
+        """Commit the record of an edit, with a digest of the tree."""
         self.check_in_place()
-        if len(payload) > _PART:
-            self._append_parts(kind, payload)
+        if size_of(record) > _PART:
+            self._append_parts(kind, record, digest)
             return
-        seq = self.seq + 1
+        seq, payload = self.seq + 1, joined(record)
         try:  # no context manager: it would take as long as the rest
-            self._connection.execute(_APPEND, (seq, kind, payload, _checksum(seq, kind, payload)))
+            self._connection.execute(_APPEND, (seq, kind, payload, _checksum(seq, kind, payload, digest), digest))
         except sqlite3.Error as error:
             raise _translated(error, self.path) from error
         self.seq, self._n_rows = seq, 1
-        self._n_appended += 1
-        if self._n_appended == _LENGTHEN_AFTER:
-            self._lengthen_log()
 
-    def _append_parts(self, kind: str, payload: bytes) -> None:
+    def _append_parts(self, kind: str, record: Record, digest: int | None) -> None:
         """Append a record that is too large for one row as several rows, the last of which has its kind."""
-        starts = range(0, len(payload), _PART)
+        first = last = self.seq + 1
         with self._transaction("IMMEDIATE"):
-            for seq, start in enumerate(starts, self.seq + 1):
-                part, name = payload[start : start + _PART], kind if start == starts[-1] else _MORE
-                self._connection.execute(_APPEND, (seq, name, part, _checksum(seq, name, part)))
-        self.seq, self._n_rows = self.seq + len(starts), len(starts)
+            for part in chunks(record, _PART):
+                self._connection.execute(_APPEND, (last, _MORE, part, _checksum(last, _MORE, part, None), None))
+                last += 1
+            self._connection.execute(_APPEND, (last, kind, b"", _checksum(last, kind, b"", digest), digest))
+        self.seq, self._n_rows = last, last - first + 1
 
-    def _lengthen_log(self) -> None:
-        """Extend the log to its final length at once: commits that make a file longer take up to twice as long.
+    def sign(self, written_by: Mapping[str, str]) -> None:
+        """Say what writes the journal from now on."""
+        text = to_json(written_by)
+        with self._transaction("IMMEDIATE"):
+            if self._get("written_by") != text:
+                self._connection.execute("DELETE FROM snapshot WHERE name = 'written_by'")
+                self._put("written_by", text)
+        self._written_by = text
 
-        SQLite ignores what follows the last complete transaction in its log, and takes no locks on it.
-        """
-        log = Path(f"{self.path}-wal")
-        with contextlib.suppress(OSError), log.open("ab") as file:
-            file.write(bytes(max(0, _LOG_LENGTH - file.tell())))
-            file.flush()
-            os.fsync(file.fileno())
+    def written_by(self) -> dict[str, str]:
+        """What wrote the journal; nothing if that is unknown."""
+        text = bytes(self._get("written_by")) or b"{}"
+        try:
+            return dict(json.loads(text))
+        except (TypeError, ValueError) as error:
+            raise CorruptFileError(f"{self.path} is damaged: it is not clear what wrote its journal") from error
 
     def retract(self) -> None:
         """Retract the last record."""
@@ -208,6 +226,7 @@ class SQLiteFile:
             self._put("seq", str(seq).encode())
             self._put("header", text)
             self._put("header_sha256", hashlib.sha256(text).digest())
+            self._put("written_by", self._written_by)
             for name, array in arrays.items():
                 self._put(f"array {name}", np.ascontiguousarray(array).reshape(-1).view(np.uint8))
         self.is_new, self.seq = False, seq
@@ -230,8 +249,8 @@ class SQLiteFile:
             raise CorruptFileError(f"{self.path} is damaged: its snapshot has no number")
         return int(text)
 
-    def fingerprint(self, seq: int) -> tuple[bytes, int | None]:
-        """Fingerprints of the snapshot and of an edit: they tell whether a reader at that edit has the same edits."""
+    def mark(self, seq: int) -> tuple[bytes, int | None]:
+        """Marks of the snapshot and of an edit: they tell whether a reader at that edit has the same edits."""
         found = self._connection.execute("SELECT crc FROM journal WHERE seq = ?", (seq,)).fetchone()
         return bytes(self._get("id")), None if found is None else found[0]
 
@@ -266,21 +285,24 @@ class SQLiteFile:
             data += part
         return data
 
-    def read_journal(self, after: int) -> Iterator[tuple[str, bytes]]:
-        """The records of the edits after number `after`, in order; `seq` follows them."""
+    def read_journal(self, after: int) -> Iterator[tuple[str, bytes | bytearray, int | None]]:
+        """The records of the edits after number `after`, in order, with their digests; `seq` follows them."""
         self.seq = after
-        parts = []
-        rows = self._connection.execute("SELECT * FROM journal WHERE seq > ? ORDER BY seq", (after,))
-        for seq, kind, payload, crc in rows:
+        digest = "digest" if self._has_digests else "NULL"
+        select = f"SELECT seq, kind, payload, {digest}, crc FROM journal WHERE seq > ? ORDER BY seq"
+        parts: bytes | bytearray = b""
+        for seq, kind, payload, digest, crc in self._connection.execute(select, (after,)):
             if seq != self.seq + 1:
                 raise CorruptFileError(f"{self.path} is damaged: edit {self.seq + 1} is missing")
-            if type(kind) is not str or type(payload) is not bytes or crc != _checksum(seq, kind, payload):
+            if type(kind) is not str or type(payload) is not bytes or crc != _checksum(seq, kind, payload, digest):
                 raise CorruptFileError(f"{self.path} is damaged: edit {seq} does not have its checksum")
             self.seq = seq
-            parts.append(payload)
+            if parts or kind == _MORE:
+                parts = parts or bytearray()
+                parts += payload
             if kind != _MORE:
-                yield kind, b"".join(parts)
-                parts = []
+                yield kind, parts or payload, digest
+                parts = b""
 
     def close(self) -> None:
         """Close the connection. Only the first call does anything."""
@@ -321,8 +343,9 @@ def _translated(error: sqlite3.Error, path: str) -> StoreError | CorruptFileErro
     return StoreError(f"{path} cannot be used: {error} ({remedy})")
 
 
-def _checksum(seq: int, kind: str, payload: bytes) -> int:
-    return zlib.crc32(payload, zlib.crc32(f"{seq} {kind} ".encode()))
+def _checksum(seq: int, kind: str, payload: Any, digest: int | None) -> int:
+    start = f"{seq} {kind} " if digest is None else f"{seq} {kind} {digest} "
+    return zlib.crc32(payload, zlib.crc32(start.encode()))
 
 
 def check_place(path: str, read_only: bool) -> None:
@@ -343,6 +366,8 @@ def check_place(path: str, read_only: bool) -> None:
             f"{path} has another name, by a hard link, under which it could be written at the same time: copy it, or "
             "use a symbolic link"
         )
+    if os.path.exists(f"{path}-wal"):
+        return  # if this process has it open, to close another handle would release the locks that SQLite holds
     with place.open("rb") as file:
         beginning = file.read(len(MAGIC))
     if beginning.startswith(b"PK"):

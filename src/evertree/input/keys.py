@@ -71,6 +71,13 @@ class KeyTable:
             return [self._key_of[leaf] for leaf in leaves.tolist()]
         return births.tolist()  # a numbered key is the insertion number
 
+    def youngest_leaf(self) -> int:
+        """The leaf of the youngest live key or, if keys are numbered, of the last one, NULL if it is gone. O(1)."""
+        if self._leaf_of is not None:
+            return next(reversed(self._leaf_of.values()), NULL)
+        last = self._n_slots - 1
+        return int(self._leaves[last]) if last >= 0 and self._numbers[last] == self.next_number - 1 else NULL
+
     def next_births(self, count: int) -> NDArray[np.int64]:
         """The insertion numbers of the next `count` points."""
         return np.arange(self.next_birth, self.next_birth + count)

@@ -31,6 +31,9 @@ from evertree.tree.base import MOST_POINTS
 from evertree.tree.scheme import OBJECTS, TOLERANCE, VECTORS, Scheme
 from evertree.windows import MovingWindow
 
+#: Numbers of `Worklist.state` in a file: all but the last.
+_N_SAVED = len(WORK_STATE.names or ()) - 1
+
 
 def save(path: str | os.PathLike[str], state: State) -> None:
     """Write a state to a file."""
@@ -71,7 +74,7 @@ def contents(state: State) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     arrays["work.pending"] = live.work.stack[: live.work.state["pending"][0]]
     arrays["work.mark"] = live.work.mark[:used]
     arrays["work.due"] = live.work.due[:used]
-    arrays["work.state"] = live.work.state.view(np.int64)
+    arrays["work.state"] = live.work.state.view(np.int64)[:_N_SAVED]
     for name in ("near", "near_value", "fresh"):
         arrays[f"search.{name}"] = getattr(live.search, name)[: used // 2]
     arrays["search.state"] = live.search.state.view(np.int64)

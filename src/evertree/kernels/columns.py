@@ -56,6 +56,7 @@ WORK_STATE = _counters(
     "goal",  # which moves are made: one of the following
     "inserted",  # points inserted so far
     "ordered_at",  # points inserted plus grafts made when nodes were last numbered in tree order
+    "other_steps",  # of refinement, beside checks, since the tree is in memory: no file has them
 )
 
 # Values of ``goal``.

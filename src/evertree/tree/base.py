@@ -318,6 +318,16 @@ class LiveTree(ABC):
         return int(self.work.state["searches"][0])
 
     @property
+    def n_steps(self) -> int:
+        """Number of steps of refinement made so far: it depends on no clock. It is not the same after loading."""
+        return int(self.work.state["checks"][0] + self.work.state["other_steps"][0])
+
+    @property
+    def ordered_at(self) -> int:
+        """Number of points inserted and grafts made when the nodes were last renumbered."""
+        return int(self.work.state["ordered_at"][0])
+
+    @property
     def n_due(self) -> int:
         """Number of nodes that may be in a blocking pair not yet searched for."""
         return int(self.work.state["due"][0])
@@ -413,6 +423,10 @@ class LiveTree(ABC):
         if self.search.fresh.size:
             kernels.shared.neighbours.forget_leaves(self.search, leaves, steps)
 
+    def _note_live_weights(self) -> None:
+        used = self.n_used
+        self._note_weights(self.tree.size[:used:2][self.tree.parent[:used:2] >= NULL])
+
     def _note_weights(self, weights: NDArray[np.float64]) -> None:
         self._lightest = min(self._lightest, float(np.minimum.reduce(weights, initial=np.inf)))
 
@@ -422,6 +436,15 @@ class LiveTree(ABC):
         if state["goal"][0] != (STABLE if self.aim.is_stable else HOMOGENEOUS):
             self.move_towards(self.aim.goal)
         state["grafts_before"] = state["grafts"]
+        self.search.lightest[0] = self._lightest
+
+    def forget_bounds(self) -> None:
+        """Forget what is known of earlier points and comparisons: a tree that is loaded from a file knows it as little.
+
+        From now on, the same edits give both the same tree.
+        """
+        self._lightest = np.inf
+        self._note_live_weights()
 
     def reorder(self, share: float = REORDER_SHARE) -> NDArray[np.int32] | None:  # noqa: ARG002  nothing to do here
         """Renumber the nodes where that pays; return the new number of each, or None if nothing changed.
@@ -548,7 +571,7 @@ class LiveTree(ABC):
         """Set new columns, and copy from the old ones, if any, what every tree has."""
         if hasattr(self, "tree"):
             used = self.n_used
-            self._note_weights(self.tree.size[:used:2][self.tree.parent[:used:2] >= NULL])
+            self._note_live_weights()
             tree.state[:], work.state[:] = self.tree.state, self.work.state
             for name in SHAPE:
                 getattr(tree, name)[:used] = getattr(self.tree, name)[:used]

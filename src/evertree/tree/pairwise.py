@@ -357,6 +357,16 @@ class PairLiveTree(LiveTree):
         is_limited = max_steps < UNLIMITED // PAIRS_PER_CHECK
         state["pause_at"][0] = state["looked_at"][0] + PAIRS_PER_CHECK * max_steps if is_limited else UNLIMITED - 1
 
+    def forget_bounds(self) -> None:
+        """Forget what is known of earlier points and comparisons, and choose pivots again."""
+        super().forget_bounds()
+        if self.is_blank:
+            return
+        state = self.tree.pairs.state
+        state["paused_node"] = state["measured"] = NULL
+        state["n_pivots"] = state["unbounded"] = 0
+        self._choose_pivots()
+
     def never_pause(self) -> None:
         """Discard a paused check, because the tree is about to change, and do not pause from now on."""
         self.tree.pairs.state["paused_node"][0] = NULL

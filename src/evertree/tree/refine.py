@@ -116,11 +116,13 @@ class _Steps:
         self._step = live.stabilise if to_stable else live.homogenise
         self._n_steps = 1 if to_stable else 256  # it adapts to the speed of the machine and the number of columns
 
-    def take(self, began: float, moves_left: int, _deadline: float, _look: Callable[..., object]) -> float:
-        """Refine briefly from `began` on, by at most `moves_left` moves; return when it ended."""
+    def take(
+        self, began: float, steps_left: int, moves_left: int, _deadline: float, _look: Callable[..., object]
+    ) -> float:
+        """Refine briefly from `began` on, by at most `steps_left` steps or `moves_left` moves; return when it ended."""
         self._lock.let_readers_in()
         with self._lock.access:
-            self._step(self._n_steps, moves_left)
+            self._step(min(self._n_steps, steps_left), moves_left)
         ended = time.perf_counter()
         seconds = max(ended - began, 1e-7)
         self._n_steps = max(1, min(2 * self._n_steps, int(self._n_steps * _SLICE / seconds)))
@@ -153,8 +155,11 @@ def run(
     progress: Callable[[Report], object] | None,
     reorder: Callable[[float], object],
     lock: ReadWriteLock,
+    max_steps: int | None = None,
 ) -> Report:
     """Refine until the tree is homogeneous, or stable, or a budget is spent.
+
+    A number of steps, other than a number of seconds or of moves, is where an earlier run has stopped.
 
     Between two kernel calls the tree is valid: this is where Ctrl-C and errors of `progress` are raised, and where
     readers are let in. `reorder` is also called there from time to time, to put the nodes in tree order when a share of
@@ -170,7 +175,7 @@ def run(
             live.prepare_search()
     if seconds is None or seconds > _SECONDS_TO_REORDER * live.n_points:
         reorder(0.1)
-    before = _counts(live)
+    before, first_step = _counts(live), live.n_steps
     moved, grafted = _Rate(), _Rate()
     history: list[tuple[float, float | None, int]] = []
 
@@ -215,16 +220,18 @@ def run(
             counts = _counts(live)
             n_made = int((counts - before)[[_MOVES, _GRAFTS]].sum())
             moves_left = UNLIMITED if max_moves is None else min(max_moves - n_made, UNLIMITED)
+            steps_left = UNLIMITED if max_steps is None else max_steps - (live.n_steps - first_step)
             if not history or began - start >= _LATER * max(history[-1][0], _FIRST_MOMENT):
                 history.append((began - start, quality(), n_made))
             if live.n_pending == 0 and not (to_stable and live.n_due):
                 stopped_by = until
             elif seconds is not None and began - start >= seconds:
                 stopped_by = "seconds"
-            elif moves_left <= 0:
+            elif moves_left <= 0 or steps_left <= 0:
                 stopped_by = "moves"
             else:
-                now = steps.take(began, moves_left, np.inf if seconds is None else start + seconds, look)
+                deadline = np.inf if seconds is None else start + seconds
+                now = steps.take(began, steps_left, moves_left, deadline, look)
                 if seconds is None or seconds - (now - start) > _SECONDS_TO_REORDER * live.n_points:
                     reorder(REORDER_SHARE)  # steps end where this is due, so it does not depend on the clock
                 new = _counts(live) - counts

@@ -98,12 +98,12 @@ def homogenise(tree, work, linkage, max_checks, max_moves):
         v = pop_lowest(tree, work) if work.state["goal"][0] == STABLE_FROM_BELOW else pop(work)
         if tree.parent[v] <= NULL:  # the root, or a node that was freed
             continue
-        work.state["checks"][0] += 1
         tolerance = guarded_tolerance(linkage, work)
         near = find_near(linkage, tree, tolerance, v)
         if near == BUSY:
             push(work, v)
             break
+        work.state["checks"][0] += 1
         if near != NULL and (work.state["goal"][0] == HOMOGENEOUS or may_move(linkage, tree, tolerance, v, near)):
             make_move(linkage, tree, work, v, near)
             work.state["moves"][0] += 1

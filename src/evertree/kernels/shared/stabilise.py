@@ -97,6 +97,13 @@ def steps_of_search(tree, search):
 
 
 @inline
+def note_steps(work, steps):
+    """Count steps that are no checks."""
+    work.state["other_steps"][0] += steps
+    return steps
+
+
+@inline
 def clear_all_due(tree, work):
     """Clear the marks of all nodes due for a search. O(n)."""
     for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
@@ -160,17 +167,18 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
             if are_shared(tree, search):
                 return
             n_lists = (max_steps - steps - 1) // STEPS_OF_SEARCH + 1
-            steps += STEPS_OF_SEARCH * improve_lists(linkage, tree, search, fill_list, n_lists)
+            steps += note_steps(work, STEPS_OF_SEARCH * improve_lists(linkage, tree, search, fill_list, n_lists))
             continue
+        cursor = work.state["cursor"][0]
         a = next_due(tree, work)
         if a == NULL:
             note_stable(tree, work)
             return
         q, value = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
         if q == BUSY:
-            work.state["cursor"][0] = a
+            work.state["cursor"][0] = cursor  # as if it had not begun: when it pauses depends on the clock
             return
-        steps += steps_of_search(tree, search)
+        steps += note_steps(work, steps_of_search(tree, search))
         work.state["searches"][0] += 1
         clear_due(work, a)
         if q == NULL:
@@ -179,7 +187,7 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
         if level > 1 and not is_blocking(linkage, tree, linkage.tolerance * 10.0 ** (level - 1), a, q, value):
             continue
         if resolve(linkage, tree, work, search, a, q):
-            steps += STEPS_OF_SEARCH
+            steps += note_steps(work, STEPS_OF_SEARCH)
             if work.state["grafts"][0] == search.state["stop_at"][0]:
                 return
 

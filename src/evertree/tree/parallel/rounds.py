@@ -80,7 +80,9 @@ class Rounds:
         self._most_per_round = int(np.clip(_NUMBERS_PER_ROUND // per_search, _FEWEST_PER_ROUND, _MOST_PER_ROUND))
         self._per_round = self._most_per_round
 
-    def take(self, began: float, _moves_left: int, deadline: float, look: Callable[..., object]) -> float:
+    def take(
+        self, began: float, _steps_left: int, _moves_left: int, deadline: float, look: Callable[..., object]
+    ) -> float:
         """Do part of the remaining work, starting at `began`; return when it ended.
 
         `look` is called from time to time, with a function that it must call before it lets anyone see the tree. A long
