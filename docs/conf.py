@@ -33,6 +33,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
+    "parallel": True,  # as many examples at once as -j says
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
