@@ -53,9 +53,11 @@ def run_block(code: str, name: str, names: dict) -> int:
     [
         ("index.md", 0),
         ("quickstart.md", 10),
-        ("guide.md", 50),
+        ("choosing.md", 5),
+        ("moving.md", 8),
+        ("guide.md", 60),
         ("pictures.md", 2),
-        ("data-model.md", 7),
+        ("data-model.md", 8),
         ("architecture.md", 2),
         ("durable.md", 2),
         ("streams.md", 6),
