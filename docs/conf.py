@@ -44,6 +44,8 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "evertree"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 html_show_copyright = False
 html_show_sourcelink = False
 html_theme_options = {
@@ -58,7 +60,7 @@ html_theme_options = {
 
 def hide_private_parameters(app, what, name, thing, options, signature, annotation):  # noqa: ARG001
     """No signature for a class that is made by the library, with parameters of its own."""
-    if what == "class" and signature and ", _" in signature:
+    if what == "class" and signature and (", _" in signature or signature.startswith("(*_")):
         return "", None
     return None
 

@@ -55,6 +55,7 @@ def run_block(code: str, name: str, names: dict) -> int:
         ("quickstart.md", 10),
         ("choosing.md", 5),
         ("moving.md", 8),
+        ("questions.md", 1),
         ("guide.md", 60),
         ("pictures.md", 2),
         ("data-model.md", 8),
