@@ -78,9 +78,8 @@ def test_links_of_the_readme_are_whole_on_a_package_index():
     from hatch_build import with_addresses
 
     told = with_addresses("![a](b/c.png) [d](e.md#f) [g](#h) [i](https://j.k)", "https://x.y/z", "1.2")
-    assert told == (
-        "![a](https://x.y/z/raw/v1.2/b/c.png) [d](https://x.y/z/blob/v1.2/e.md#f) [g](#h) [i](https://j.k)"
-    )
+    pages, pictures = "https://x.y/z/blob/v1.2", "https://x.y/z/raw/v1.2"
+    assert told == f"![a]({pictures}/b/c.png) [d]({pages}/e.md#f) [g](#h) [i](https://j.k)"
     assert with_addresses("[a](b)", "https://x.y/z", "1.2.dev0") == "[a](https://x.y/z/blob/main/b)"
     readme = with_addresses((ROOT / "README.md").read_text(encoding="utf-8"), project()["urls"]["Source"], "1.2")
     assert re.findall(r"\]\((?!https://|#)", readme) == []
