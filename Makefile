@@ -79,10 +79,10 @@ dist-check:
 # The examples of the gallery run, and use what the tests use. From nothing, as a change in src may break any of them.
 docs: $(VENV)/docs $(VENV)/test
 	rm -rf docs/_build docs/api docs/gallery
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -j auto -b html docs docs/_build/html
 
 animation: $(VENV)/demo
-	cd docs/images && $(CURDIR)/$(BIN)/python $(CURDIR)/examples/plot_animation.py
+	cd docs/images && $(CURDIR)/$(BIN)/python $(CURDIR)/examples/plot_animation.py 60
 
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks.live_tree

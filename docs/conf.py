@@ -33,6 +33,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
+    "parallel": True,  # as many examples at once as -j says
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
@@ -43,6 +44,8 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "evertree"
+html_static_path = ["_static"]
+html_css_files = ["evertree.css"]
 html_show_copyright = False
 html_show_sourcelink = False
 html_theme_options = {
@@ -57,7 +60,7 @@ html_theme_options = {
 
 def hide_private_parameters(app, what, name, thing, options, signature, annotation):  # noqa: ARG001
     """No signature for a class that is made by the library, with parameters of its own."""
-    if what == "class" and signature and ", _" in signature:
+    if what == "class" and signature and (", _" in signature or signature.startswith("(*_")):
         return "", None
     return None
 

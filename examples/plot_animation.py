@@ -6,11 +6,17 @@ A tree that refines itself
 moving picture.
 
 .. image:: /images/refining.gif
+
+While this page was made, a dozen pictures had to do. For the one above, the script was run with an argument::
+
+    python examples/plot_animation.py 60
 """
 
 # %%
 # A random tree of points in five groups. One copy is refined to the end, to know how many moves it takes, what the
 # clusters are, and in which order the leaves stand.
+
+import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -49,11 +55,12 @@ end.plot(clusters, n_shown=None, ax=axes["tree"], title="stable")
 figure.draw_without_rendering()
 figure.set_layout_engine("none")  # so that nothing jumps from picture to picture
 
+n_pictures = int(sys.argv[1]) if len(sys.argv) > 1 else 12
 writer = PillowWriter(fps=10)
 curve = []
 done = 0
 with writer.saving(figure, "refining.gif", dpi=100):
-    for target in np.linspace(0, n_moves, 60).round().astype(int).tolist():
+    for target in np.linspace(0, n_moves, n_pictures).round().astype(int).tolist():
         report = h.refine(moves=target - done)
         done += report.moves + report.grafts
         curve.append((done, et.quality.cophenetic_correlation(h)))
@@ -65,6 +72,6 @@ with writer.saving(figure, "refining.gif", dpi=100):
         h.plot(now, n_shown=None, leaf_rank=leaf_rank, ax=axes["tree"], title=f"{done:,} moves")
         axes["tree"].set_ylim(0, 1.2 * end.height(end.root))
         writer.grab_frame()
-    for _ in range(20):  # the last picture stays for two seconds
+    for _ in range(n_pictures // 3):  # the last picture stays for two seconds
         writer.grab_frame()
 plt.show()

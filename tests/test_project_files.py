@@ -66,6 +66,25 @@ def test_the_address_of_the_project_stands_in_one_file():
     assert all(url.startswith(project()["urls"]["Source"]) for url in project()["urls"].values())
 
 
+def test_links_of_the_readme_lead_to_files():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    places = [place.partition("#")[0] for place in re.findall(r"\]\((?!\w+:|#)([^)\s]+)", text)]
+    assert {"CHANGELOG.md", "docs/images/demo.png"} <= set(places)
+    assert [place for place in places if not (ROOT / place).is_file()] == []
+
+
+def test_links_of_the_readme_are_whole_on_a_package_index():
+    pytest.importorskip("hatchling", reason="it builds the package")
+    from hatch_build import with_addresses
+
+    told = with_addresses("![a](b/c.png) [d](e.md#f) [g](#h) [i](https://j.k)", "https://x.y/z", "1.2")
+    pages, pictures = "https://x.y/z/blob/v1.2", "https://x.y/z/raw/v1.2"
+    assert told == f"![a]({pictures}/b/c.png) [d]({pages}/e.md#f) [g](#h) [i](https://j.k)"
+    assert with_addresses("[a](b)", "https://x.y/z", "1.2.dev0") == "[a](https://x.y/z/blob/main/b)"
+    readme = with_addresses((ROOT / "README.md").read_text(encoding="utf-8"), project()["urls"]["Source"], "1.2")
+    assert re.findall(r"\]\((?!https://|#)", readme) == []
+
+
 def test_a_citation_is_of_this_version():
     citation = read_yaml(ROOT / "CITATION.cff")
     assert citation["version"] == evertree.__version__

@@ -138,7 +138,7 @@ def complaints_of_sdist(sdist: Path) -> list[str]:
         made = ("__pycache__", "docs/_build/", "docs/api/", "docs/gallery/")
         wanted |= {name for name in found if not any(part in name for part in made)}
     wanted |= {"LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "constraints.txt", "conftest.py"}
-    wanted |= {"pyproject.toml", "PKG-INFO", ".ci/run", ".pre-commit-config.yaml"}
+    wanted |= {"pyproject.toml", "hatch_build.py", "PKG-INFO", ".ci/run", ".pre-commit-config.yaml"}
     complaints = [f"the sdist lacks {name}" for name in sorted(wanted - names)]
     return complaints + [f"the sdist has {name}" for name in sorted(names) if name.endswith(LEFTOVERS)]
 
