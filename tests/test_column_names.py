@@ -125,11 +125,19 @@ def test_a_durable_tree_keeps_them(tmp_path, monkeypatch):
 def test_names_of_a_file_without_any(tmp_path):
     with et.open(tmp_path / "tree") as h:
         h.insert(X)
-    with et.open(tmp_path / "tree", column_names=NAMES) as h:
-        h.insert(shuffled(X[:1]))
-        np.testing.assert_array_equal(h.points()[-1], X[0])
+    reader = et.open(tmp_path / "tree", read_only=True, column_names=NAMES)
+    assert et.open(tmp_path / "tree", read_only=True).column_names is None
+    with et.open(tmp_path / "tree") as h:
+        h.insert(X[:1])
+        h.checkpoint()
+    assert reader.refresh()
+    assert reader.column_names == NAMES
+    with et.open(tmp_path / "tree", column_names=NAMES):
+        pass
     with et.open(tmp_path / "tree") as h:
         assert h.column_names == NAMES
+        h.insert(shuffled(X[:1]))
+        np.testing.assert_array_equal(h.points()[-1], X[0])
 
 
 def test_names_at_the_start():

@@ -92,8 +92,9 @@ class State:
     def replace(self, other: State) -> None:
         """Take over the tree, the keys and the window of another state, which is no longer used."""
         with self.lock.access:
+            if other.column_names is not None or other.live.n_columns != self.live.n_columns:
+                self.column_names = other.column_names
             self.live, self.keys, self.window = other.live, other.keys, other.window
-            self.column_names = other.column_names
             self.lineage = object()
 
     def leaves(self, keys: Any = None) -> NDArray[np.int32]:

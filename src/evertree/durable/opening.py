@@ -127,6 +127,7 @@ def _read(place: str, wanted: Mapping[str, Any]) -> DurableHierarchy:
     restored = _restored(place, wanted)
     if restored is None:
         raise FileFormatError(f"{place} is empty: open it for writing first")
+    _take_names(restored[1], wanted)
     return from_journal(*restored)
 
 
@@ -145,6 +146,8 @@ def _write(place: str, lock: WriterLock, wanted: Mapping[str, Any], start: Hiera
             restored = FileJournal(place, h.state), h.state
         journal, state = restored
         journal.write_to(file)
+        if _take_names(state, wanted):
+            journal.write_snapshot()
         return from_journal(journal, state, lock)
     except BaseException:
         file.close()
@@ -168,13 +171,20 @@ def _restored(place: str, wanted: Mapping[str, Any]) -> tuple[FileJournal, State
     return journal, state
 
 
+def _take_names(state: State, wanted: Mapping[str, Any]) -> bool:
+    """Give names to the columns of points that came without any, if they are wanted; return whether they are new."""
+    is_new = state.column_names is None and "column_names" in wanted
+    if is_new:
+        state.column_names = wanted["column_names"]
+    return is_new
+
+
 def _check_options(place: str, h: Hierarchy, wanted: Mapping[str, Any]) -> None:
     """Refuse options that differ from those of the hierarchy in the file."""
     for name, value in wanted.items():
         found = getattr(h, name)
         if name == "column_names" and found is None and h.n_columns in (None, len(value)):
-            h.state.column_names = value  # a file of points that came without names
-            continue
+            continue  # the points came without names
         if name == "metric" and isinstance(value, str):
             is_same = ALIASES.get(value, value) == found
         else:
