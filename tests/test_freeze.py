@@ -48,7 +48,7 @@ def test_other_threads_run_while_a_tree_is_edited(rng, linkage, metric, n, other
         with Pulse() as pulse:
             verb()
         longest[name] = pulse.longest
-    assert time.perf_counter() - began > 2 * LIMIT, "so little work says nothing"
+    assert time.perf_counter() - began > LIMIT, "so little work says nothing"
     assert max(longest.values()) < LIMIT, longest
 
 

@@ -36,10 +36,15 @@ def n_records(path):
     return ask(path, "SELECT count(*) FROM journal")[0][0]
 
 
-@pytest.fixture
-def crashed(path, monkeypatch, rng):
-    """A file with edits after its snapshot, of which some leave a choice to the width of searches."""
+@pytest.fixture(autouse=True)
+def no_snapshots_between(monkeypatch):
+    """Where a machine is slow, a snapshot may seem worth its time, and then nothing is replayed."""
     monkeypatch.setattr(journal, "_SOONEST", np.inf)
+
+
+@pytest.fixture
+def crashed(path, rng):
+    """A file with edits after its snapshot, of which some leave a choice to the width of searches."""
     h = et.open(path, search_width=None)
     h.insert(rng.normal(size=(60, 2)))
     h.checkpoint()
