@@ -510,6 +510,8 @@ class Life:
             limits["max_age"] = float(rng.uniform(1.0, 8.0))
         if "age" in has:
             limits["time"] = self._clock
+        if not limits.keys() & {"last", "max_age"} and hasattr(self.h, "keep_all"):  # which 0.1 has not
+            return Edit(f"keep {limits}", lambda: self.h.keep_all() or [])
         return Edit(f"keep {limits}", lambda: self.h.keep(**limits))
 
     def _expire(self) -> Edit:

@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Hashable
 from itertools import islice
 from pathlib import Path
@@ -114,6 +115,10 @@ class Model:
             self.came = dict.fromkeys(self.came, time)
         self.last, self.max_age = last, max_age
         return self.expire(time)
+
+    def keep_all(self) -> None:
+        """As `Hierarchy.keep_all`."""
+        self.last = self.max_age = None
 
     def expire(self, time: float) -> list[Hashable]:
         """As `Hierarchy.expire`."""
@@ -269,6 +274,8 @@ class World:
         rng, size = self._rng, self.plan.size
         last = int(rng.integers(size // 2, 2 * size)) if rng.random() < 0.5 else None
         max_age = int(rng.integers(50, 400)) if rng.random() < 0.5 else None
+        if last is None and max_age is None:
+            return Edit("keep_all", {})
         return Edit("keep", {"last": last, "max_age": max_age, "time": self.model.clock})
 
     def _refinement(self) -> Edit:
@@ -355,6 +362,8 @@ class World:
             while True:
                 self._edit()
                 os.write(pipe, b".")
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(1)
 
