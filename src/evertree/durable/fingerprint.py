@@ -41,11 +41,9 @@ def described(found: Mapping[str, str]) -> str:
 
 
 def _digest_of_sources() -> str:
-    digest = hashlib.sha256()
-    for file in sorted(file for pattern in _SOURCES for file in _PACKAGE.glob(pattern)):
-        digest.update(file.relative_to(_PACKAGE).as_posix().encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
+    from evertree.kernels.compile import digest_of
+
+    return digest_of(file for pattern in _SOURCES for file in _PACKAGE.glob(pattern))[:16]
 
 
 def _llvmlite_version() -> str:

@@ -25,7 +25,7 @@ from evertree.errors import (
 from evertree.input.arrays import as_array, as_dissimilarities, as_points
 from evertree.input.metrics import LARGEST
 from evertree.tree import Incoming, LiveTree
-from evertree.tree.scheme import DISSIMILARITIES, OBJECTS, VECTORS, Scheme
+from evertree.tree.scheme import DISSIMILARITIES, OBJECTS, TOLERANCE, VECTORS, Scheme
 
 #: Called with the number of pairs done and the total.
 Progress = Callable[[int, int], object]
@@ -112,12 +112,7 @@ def receive_changed(
     _check_rows(len(points), changed.size)
     if scheme.holds != OBJECTS:
         return incoming
-    rest = np.setdiff1d(np.arange(leaves.size), changed)
-    fresh = evaluated(scheme.metric, points, live.points(leaves[rest]), progress)
-    matrix = np.empty((changed.size, leaves.size))
-    matrix[:, rest], matrix[:, changed] = fresh[:, : rest.size], fresh[:, rest.size :]
-    n_pairs = changed.size * rest.size + changed.size * (changed.size - 1) // 2
-    return Incoming(points, None, matrix, n_pairs)
+    return Incoming(points, None, *_compared(live, points, leaves, changed, progress))
 
 
 def receive_both(
@@ -162,12 +157,22 @@ def _both_compared(
     _check_rows(len(given), changed.size + new.size)
     updated, added = _picked(given, changed), _picked(given, new)
     both = np.concatenate([updated, added]) if isinstance(given, np.ndarray) else updated + added
-    rest = np.setdiff1d(np.arange(leaves.size), position)
-    matrix = np.empty((len(both), leaves.size + new.size))
-    order = np.concatenate([rest, position, np.arange(leaves.size, matrix.shape[1])])
-    matrix[:, order] = evaluated(live.scheme.metric, both, live.points(leaves[rest]), progress)
-    n_pairs = len(both) * rest.size + len(both) * (len(both) - 1) // 2
+    matrix, n_pairs = _compared(live, both, leaves, position, progress)
     return Incoming(updated, None, matrix[: changed.size]), Incoming(added, None, matrix[changed.size :], n_pairs)
+
+
+def _compared(
+    live: LiveTree, points: Any, leaves: NDArray[np.int32], position: NDArray[np.intp], progress: Progress | None
+) -> tuple[NDArray[np.float64], int]:
+    """The dissimilarities of objects to those at `leaves`, then to new ones; and the number of pairs evaluated.
+
+    The first objects take the place of those at `position` among the leaves, and the others are new.
+    """
+    count, rest = len(points), np.setdiff1d(np.arange(leaves.size), position)
+    matrix = np.empty((count, leaves.size + count - position.size))
+    order = np.concatenate([rest, position, np.arange(leaves.size, matrix.shape[1])])
+    matrix[:, order] = evaluated(live.scheme.metric, points, live.points(leaves[rest]), progress)
+    return matrix, count * rest.size + count * (count - 1) // 2
 
 
 def _both_known(
@@ -187,8 +192,7 @@ def _both_known(
             f"order of keys(), then to the {new.size} new ones; its shape is {matrix.shape}"
         )
     updated, added = matrix[changed], matrix[new]
-    tolerance = 1e-5 if live.dtype == np.float32 else 1e-9
-    if not np.allclose(updated[:, n_live:], added[:, position].T, tolerance, 0, equal_nan=True):
+    if not np.allclose(updated[:, n_live:], added[:, position].T, TOLERANCE[live.dtype], 0, equal_nan=True):
         raise DataError("X must be symmetric; it is not between the points that are updated and those that are new")
     return (
         Incoming(dissimilarities=as_dissimilarities(updated, shape[1], live.dtype, position, note_narrowing)),

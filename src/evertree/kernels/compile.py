@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,11 @@ _PACKAGE = Path(__file__).parents[1]
 @cache
 def _fingerprint(*outside: str) -> str:
     """A hash of all the code that kernels are compiled from: the package's, and files outside it."""
-    sources = [*_PACKAGE.glob("kernels/**/*.py"), *_PACKAGE.glob("linkages/*.py"), *map(Path, outside)]
+    return digest_of([*_PACKAGE.glob("kernels/**/*.py"), *_PACKAGE.glob("linkages/*.py"), *map(Path, outside)])
+
+
+def digest_of(sources: Iterable[Path]) -> str:
+    """A hash of some files."""
     digest = hashlib.sha256()
     for source in sorted(sources):
         digest.update(source.name.encode())
