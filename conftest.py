@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import evertree
+
+# With it, all machine code must come from the library: what it lacks would be an error that says to install Numba.
+if os.environ.get("EVERTREE_TESTS") == "without numba":
+    sys.modules.update(dict.fromkeys(("numba", "llvmlite")))
 
 # Where tests run in the background, Ctrl-C may be switched off.
 signal.signal(signal.SIGINT, signal.default_int_handler)

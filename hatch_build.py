@@ -1,16 +1,29 @@
-"""The README as a package index shows it: without a folder around it, relative links would lead nowhere.
+"""What the build of a wheel or an sdist adds to pyproject.toml.
 
-They become links to the source of this version. The address is that of ``[project.urls]`` in pyproject.toml, and stands
-nowhere else.
+*The README as a package index shows it.* Without a folder around it, relative links would lead nowhere. They become
+links to the source of this version. The address is that of ``[project.urls]`` in pyproject.toml, and stands nowhere
+else.
+
+*The library of machine code*, if ``EVERTREE_WHEEL=platform``: the wheel is then for one kind of machine and any version
+of Python, and does not need Numba. Build the library first, with ``python -m native.build --levels all``; ``make dist``
+does both. All other wheels, and the sdist, are for any machine, and depend on Numba.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import sysconfig
 from pathlib import Path
 from typing import Any
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+#: Where the library is, and where it goes.
+LIBRARY = "src/evertree/kernels/lib"
+
+IS_FOR_PLATFORM = os.environ.get("EVERTREE_WHEEL") == "platform"
 
 #: ``](place`` and ``![words](place``, where the place is neither an address nor a heading of this page.
 LINK = re.compile(r"(?P<picture>!?)\[(?P<words>[^\]]*)\]\((?!\w+:|#)(?P<place>[^)\s]+)")
@@ -28,10 +41,28 @@ def with_addresses(text: str, source: str, version: str) -> str:
 
 
 class CustomMetadataHook(MetadataHookInterface):
-    """Adds the README to what a wheel and an sdist say about themselves."""
+    """Adds the README, and what the package depends on, to what a wheel and an sdist say about themselves."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Set the field ``readme``."""
+        """Set the fields ``readme`` and ``dependencies``."""
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         text = with_addresses(text, metadata["urls"]["Source"], metadata["version"])
         metadata["readme"] = {"content-type": "text/markdown", "text": text}
+        compiler = [] if IS_FOR_PLATFORM else metadata["optional-dependencies"]["jit"]
+        metadata["dependencies"] = [*self.config["dependencies"], *compiler]
+
+
+class CustomBuildHook(BuildHookInterface[Any]):
+    """Adds the library to a wheel for one kind of machine."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Say which files the wheel has, and which machines it is for."""
+        if self.target_name != "wheel" or version == "editable" or not IS_FOR_PLATFORM:
+            return
+        files = sorted((Path(self.root) / LIBRARY).glob("*.*"))
+        if not files:
+            raise FileNotFoundError(f"{LIBRARY} is empty: run python -m native.build --levels all first")
+        for file in files:
+            build_data["force_include"][str(file)] = f"evertree/kernels/lib/{file.name}"
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{re.sub(r'[-.]', '_', sysconfig.get_platform())}"

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evertree.kernels.columns import NULL, UNLIMITED, MeanTree, PairTree
+from evertree.kernels.columns import NULL, UNLIMITED, AnyTree, MeanTree, PairTree, Worklist
 from evertree.kernels.compile import choose, inline, kernel
 from evertree.kernels.pairwise.check import cross, side_of
 from evertree.kernels.shared.check import find_near
@@ -19,6 +18,7 @@ from evertree.kernels.shared.homogenise import guarded_tolerance, make_move, not
 from evertree.kernels.shared.linkage_values import linkage_value
 from evertree.kernels.shared.topology import sibling
 from evertree.kernels.shared.worklist import pop, push
+from evertree.kernels.signatures import AnyLinkage, Floats, Ints, LongInts, described
 from evertree.tree import LiveTree
 
 #: The orders in which nodes that may violate homogeneity can be checked: their numbers, below, in words.
@@ -36,14 +36,15 @@ HEAD = 1  # where a ring begins
 N_QUEUE_STATE = 2
 
 
+@described
 class Queue(NamedTuple):
     """The nodes that wait, each once."""
 
-    node: NDArray[np.int32]  # (capacity,)
-    place: NDArray[np.int32]  # (capacity,) where a node stands in `node`, or NULL
-    key: NDArray[np.float64]  # (capacity,) of each node: a heap gives the largest first
-    state: NDArray[np.int64]  # (N_QUEUE_STATE,)
-    random: NDArray[np.int64]  # (2,) the state of a random generator, positive numbers below 2147483399
+    node: Ints  # (capacity,)
+    place: Ints  # (capacity,) where a node stands in `node`, or NULL
+    key: Floats  # (capacity,) of each node: a heap gives the largest first
+    state: LongInts  # (N_QUEUE_STATE,)
+    random: LongInts  # (2,) the state of a random generator, positive numbers below 2147483399
 
 
 def _violation_by_means(linkage, tree, v, near):
@@ -155,7 +156,7 @@ def give_back(work, queue, order):
 
 
 @kernel
-def make_moves(tree, work, linkage, queue, order, max_moves):
+def make_moves(tree: AnyTree, work: Worklist, linkage: AnyLinkage, queue: Queue, order: int, max_moves: int) -> None:
     """`tab.OHC` in some order until no check is violated, or `max_moves` were made.
 
     What waits moves from the worklist into the empty `queue`, which is not used again, and what is left moves back.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from distribution import USES, complaints_of_sdist, complaints_of_wheel
+from evertree.kernels import library
 
 PROJECT = Path(__file__).parents[1]
 
@@ -26,8 +28,20 @@ def built(tmp_path_factory):
 
 @pytest.mark.process
 def test_the_wheel_is_complete(built):
-    (wheel,) = built.glob("*.whl")
+    (wheel,) = built.glob("*-any.whl")
     assert complaints_of_wheel(wheel) == []
+
+
+@pytest.mark.process
+def test_a_wheel_for_a_platform_has_the_library_and_does_not_need_numba(built):
+    if library.level() is None:
+        pytest.skip("the library has not been built")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(built)]
+    environment = {**os.environ, "EVERTREE_WHEEL": "platform"}
+    subprocess.run(command, cwd=PROJECT, env=environment, check=True, capture_output=True)
+    (wheel,) = set(built.glob("*.whl")) - set(built.glob("*-any.whl"))
+    assert complaints_of_wheel(wheel) == []
+    assert wheel.stat().st_size < 6e6
 
 
 @pytest.mark.process

@@ -44,11 +44,12 @@ def test_place_of_a_new_point_is_the_papers(rng, linkage, metric):
         live = h.state.live
         live.reserve(1)
         leaf = live.add_leaves(receive(live.scheme, x[20:], live), np.ones(1), np.array([20]), np.empty(0, np.int32))
-        kernels.shared.insert.place_leaf(live.tree, live.work, live.tag, leaf[0])
-        place = h.sibling(leaf[0])
+        live.never_pause()
+        place = np.empty(1, np.int32)
+        kernels.shared.locate.find_places(live.tree, live.search, live.tag, leaf, 0, place, np.empty(1))
         everything = new(linkage, metric)
         everything.insert(x)
-        assert frozenset(h.members(place)) == naive.members(naive.find_place(tree, 20, definition(everything)))
+        assert frozenset(h.members(place[0])) == naive.members(naive.find_place(tree, 20, definition(everything)))
 
 
 @pytest.mark.parametrize("goal", ["stable", "homogeneous"])

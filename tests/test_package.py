@@ -5,45 +5,28 @@ from __future__ import annotations
 import importlib
 import io
 import json
-import logging
 import os
 import re
-import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import evertree
-from evertree.kernels import notice
-from evertree.kernels.columns import MeanTree, PairTree
-from evertree.kernels.compile import _stamp
 
 PROJECT = Path(__file__).parents[1]
 
-# Counts what Numba compiles while the kernels are used, and says what came of it.
-USE_EVERYTHING = """
+# Compiles in a folder of its own, and says what came of it.
+USE_KERNELS = """
 import json, sys
-from numba.core import event
-compilations = event.install_recorder("numba:compile")
-recorder = compilations.__enter__()
 import numpy as np, evertree as et
 x = np.random.default_rng(0).normal(size=(30, 2))
-h = et.Hierarchy()
-h.violations(), h.is_monotone(), h.nodes()
+h = et.Hierarchy(goal="homogeneous")
 h.insert(x[:1]), h.insert(x[1:])
 h.remove([1, 2])
-h.update([3], [[0.0, 0.0]])
-r = et.Hierarchy.random(x)
-r.refine()
-h.cut(n_clusters=3), h.is_homogeneous(), h.is_monotone(), h.cophenetic(), h.validate()
-et.quality.dendrogram_purity(h, np.zeros(28)), et.quality.tree_value(h)
-modules = [module for name, module in sys.modules.items() if name.startswith("evertree.kernels.")]
-overloads = {k: len(v.signatures) for m in modules for k, v in vars(m).items() if hasattr(v, "signatures")}
-print(json.dumps({"compiled": len(recorder.buffer), "height": h.linkage_matrix()[-1, 2], "overloads": overloads}))
+numba = sys.modules.get("numba")
+print(json.dumps({"height": h.linkage_matrix()[-1, 2], "numba": numba and numba.__version__}))
 """
 
 
@@ -51,7 +34,7 @@ def run(code: str, cache: Path, **environment: str) -> dict:
     """Run a program in a new process, with the given folder for compiled code."""
     result = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0", **environment},
+        env={**os.environ, "EVERTREE_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0", **environment},
         capture_output=True,
         text=True,
     )
@@ -80,92 +63,6 @@ def test_importing_is_light(tmp_path):
     found = f"[name for name in {heavy} if name in sys.modules]"
     code = f"import sys, json; from evertree import *; print(json.dumps({{'loaded': {found}}}))"
     assert run(code, tmp_path)["loaded"] == []
-
-
-@pytest.mark.process
-@pytest.mark.slow
-def test_a_second_process_compiles_nothing(tmp_path):
-    first = run(USE_EVERYTHING, tmp_path)
-    second = run(USE_EVERYTHING, tmp_path)
-    (line,) = first["said"].splitlines()
-    assert "once only" in line
-    assert str(tmp_path) in line
-    assert second["said"] == ""
-    assert first["compiled"] > 10
-    assert second["compiled"] == 0
-    assert max(second["overloads"].values()) == 1  # nothing is compiled twice for one linkage and type of data
-    assert second["height"] == first["height"]
-
-
-class Kept:
-    """Stands for a kernel, its cache on disk, and a signature."""
-
-    def __init__(self, cache_path: str | None, kind: type, found: object = None) -> None:
-        self._cache, self.cache_path, self.found = self, cache_path, found
-        self.signature = (SimpleNamespace(instance_class=kind), SimpleNamespace())
-
-    def load_overload(self, *_: object) -> object:
-        return self.found
-
-
-@pytest.mark.parametrize(
-    ("place", "kind", "words"),
-    [("/there", MeanTree, ("15 s", "/there")), (None, PairTree, ("30 s in every process", "NUMBA_CACHE_DIR"))],
-)
-def test_whoever_waits_for_the_compiler_is_told_once(place, kind, words, caplog, monkeypatch):
-    monkeypatch.setattr(notice, "_has_told", threading.Event())
-    kernels = [Kept(place, kind, "machine code"), Kept(place, kind), Kept(place, kind)]
-    for kernel in kernels:
-        notice.tell_when_compiled(kernel)
-        assert kernel.load_overload(kernel.signature) is kernel.found
-    (record,) = caplog.records
-    assert (record.name, record.levelname) == ("evertree", "WARNING")
-    assert all(word in record.message for word in words)
-
-
-def test_whoever_asked_for_the_compiler_is_told_nothing(caplog):
-    pytest.importorskip("typer", reason="the command line needs it")
-    from evertree.cli import precompile
-
-    logger = logging.getLogger("evertree")
-    with precompile._no_log():
-        logger.warning("unheard")
-    logger.warning("heard")
-    assert caplog.messages == ["heard"]
-
-
-@pytest.mark.process
-@pytest.mark.slow
-def test_an_edited_kernel_is_recompiled(tmp_path):
-    """An edit in a file whose functions become part of kernels in other files: Numba alone would not notice."""
-    source = tmp_path / "src"
-    shutil.copytree(PROJECT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-    cache = tmp_path / "cache"
-    # Without validation, which rightly says that such statistics are wrong.
-    code = f"import sys; sys.path.insert(0, {str(source)!r})\n" + USE_EVERYTHING.replace(", h.validate()", "")
-    before = run(code, cache, PYTHONDONTWRITEBYTECODE="1")
-    statistics = source / "evertree" / "kernels" / "statistics" / "means.py"
-    text = statistics.read_text()
-    edited = text.replace("total += difference * difference", "total += 4 * difference * difference")
-    assert edited != text
-    statistics.write_text(edited)
-    after = run(code, cache, PYTHONDONTWRITEBYTECODE="1")
-    assert after["compiled"] > 0
-    assert after["height"] == pytest.approx(2 * before["height"])
-
-
-def test_a_kernel_outside_the_package_is_stamped_with_its_file(tmp_path):
-    def stamp(folder, code):
-        path = tmp_path / folder / "kernels.py"
-        path.parent.mkdir()
-        path.write_text(code)
-        names: dict = {}
-        exec(compile(code, path, "exec"), names)
-        return _stamp(names["f"])
-
-    one, same, other = (stamp(*pair) for pair in (("a", "def f(): 1"), ("b", "def f(): 1"), ("c", "def f(): 2")))
-    assert one == same
-    assert len({one, other, _stamp(notice.tell_when_compiled)}) == 3
 
 
 def test_version():
@@ -262,16 +159,6 @@ def test_demo_on_a_few_digits(tmp_path, monkeypatch):
     assert batch == pytest.approx(float(rows["batch HAC"][4]), abs=0.006)
     assert refined == [batch, batch]
     assert (tmp_path / "picture.svg").read_text(encoding="utf-8").count("purity") >= 2
-
-
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") == "0", reason="it takes minutes; see test_warmup")
-def test_to_warm_up_uses_everything_once():
-    pytest.importorskip("typer", reason="the command line needs typer")
-    from evertree.cli import precompile
-
-    for case in precompile.warmup_cases(["average"], ["float32"]):
-        assert precompile.compile_case(case) == 0
-    assert precompile.cache_text(None) == "the compiler is switched off by NUMBA_DISABLE_JIT"
 
 
 @pytest.mark.process

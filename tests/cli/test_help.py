@@ -61,7 +61,7 @@ def test_help_of_a_command(name):
 @pytest.fixture
 def _light(monkeypatch):
     """What would take minutes, or go on for ever, is only called."""
-    from evertree.cli import demonstration, precompile
+    from evertree.cli import demonstration
 
     def follow(self, interval, listen, on_tick, stop, full_every):
         on_tick(self.poll())
@@ -70,7 +70,6 @@ def _light(monkeypatch):
     monkeypatch.setattr(
         demonstration, "run", lambda console, output, seed: console.print(output.write_text("a picture"))
     )
-    monkeypatch.setattr(precompile, "compile_case", lambda case: 0)
     try:
         from evertree.sql import Follower
     except ImportError:

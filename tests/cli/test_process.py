@@ -143,7 +143,7 @@ def test_completion_in_bash():
     assert shell(line + 'echo "${COMPREPLY[@]}"').stdout == "single\n"
 
 
-@pytest.mark.parametrize("words", [["--version"], ["--help"], ["cluster", "--help"], ["warmup", "--help"]])
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["cluster", "--help"]])
 def test_starting_is_light(words):
     """Little more than what importing the library takes."""
     heavy = ["numba", "scipy", "pyarrow", "pandas", "sqlalchemy", "matplotlib", "sklearn"]
@@ -207,26 +207,3 @@ def test_ctrl_c_while_refining_on_a_terminal(folder):
     assert b"Traceback" not in seen
     with et.open("random.db", read_only=True) as h:
         assert h.n_moves > 0
-
-
-@pytest.mark.slow
-def test_warmup():
-    """A second one finds nothing to do, and neither do commands."""
-    first = shell("evertree warmup --dtype float64")
-    assert first.returncode == 0, first.stderr
-    found = json.loads(shell("evertree warmup --dtype float64 --json").stdout)
-    assert found["compiled"] == {"ward on euclidean, float64": 0}
-    assert Path(found["cache"]).is_dir()
-    code = (
-        "from numba.core import event\nimport sys\n"
-        "with event.install_recorder('numba:compile') as recorder:\n"
-        "    from evertree.cli import app\n"
-        "    app(['cluster', 'points.csv', '-k', '3'], standalone_mode=False)\n"
-        "sys.exit(len(recorder.buffer))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, env=ENVIRONMENT).returncode == 0
-
-
-def test_warmup_without_a_compiler():
-    result = shell("evertree warmup --dtype float64", NUMBA_DISABLE_JIT="1")
-    assert "the compiler is switched off" in result.stdout

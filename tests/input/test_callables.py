@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numba
+import importlib.util
+
 import numpy as np
 import pytest
 
@@ -11,6 +12,19 @@ import naive
 from evertree import errors
 from evertree.input import points
 from helpers import Hierarchy, assert_valid_and_homogeneous, definition, fingerprint, nested
+
+
+def njit(function):
+    """A function as users compile it; where Numba is missing, as it is, and tests that need it are skipped."""
+    try:
+        import numba
+    except ImportError:
+        return function
+    return numba.njit(function)
+
+
+#: For tests of compiled functions.
+needs_numba = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="Numba compiles metrics of users")
 
 LINKAGES = ["single", "complete", "average", "minimax"]
 
@@ -105,11 +119,12 @@ def test_progress_is_told(monkeypatch):
         h.insert(["x"], progress=3)
 
 
-@numba.njit
+@njit
 def compiled_cityblock(x, y):
     return np.abs(x - y).sum()
 
 
+@needs_numba
 def test_a_compiled_metric(rng):
     x = rng.normal(size=(60, 3))
     for linkage in LINKAGES:
@@ -292,11 +307,12 @@ def test_an_emptied_hierarchy_may_hold_anything_else(rng):
     assert_valid_and_homogeneous(h)
 
 
-@numba.njit
+@njit
 def differing_letters(s, t):
     return abs(len(s) - len(t))
 
 
+@needs_numba
 def test_a_compiled_metric_of_other_objects():
     h = Hierarchy("complete", differing_letters)
     h.insert(WORDS)
@@ -304,12 +320,12 @@ def test_a_compiled_metric_of_other_objects():
     assert h.points() == WORDS
 
 
-@numba.njit
+@njit
 def gives_an_array(x, y):
     return x - y
 
 
-@pytest.mark.process
+@needs_numba
 def test_a_compiled_metric_that_gives_no_number():
     with pytest.raises(errors.ParameterError, match="metric must be a compiled function of two arrays of float64"):
         Hierarchy("complete", gives_an_array).insert(np.ones((2, 2)))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from contextlib import nullcontext
 
-import numba
 import numpy as np
 import pytest
 from scipy.spatial import distance
 
-from evertree.kernels.pairwise.dissimilarities import ROWS, compiled_row, row_function
+from evertree.kernels.compile import plain
+from evertree.kernels.pairwise.dissimilarities import ROWS, compiled_row
 
 NOTHING = np.zeros(0)
 #: Those that look only at which entries are zero.
@@ -22,18 +21,12 @@ PARAMS = {"sqeuclidean": [1.0, 0.5], "minkowski": [0.5, 1.0, 1.5, 2.0, 3.0, np.i
 DTYPES = [np.float64, np.float32]
 
 
-@numba.njit(_nrt=False)
-def call(row, x, params, i, js, out):
-    """Row functions are compiled only where compiled code calls them."""
-    row(x, params, i, js, out)
-
-
 def matrix(row, x, params=NOTHING, n=None):
     """All dissimilarities, row after row."""
     js = np.arange(len(x) if n is None else n, dtype=np.int32)
     out = np.full((js.size, js.size), np.nan)
     for i in js.tolist():
-        call(row, x, params, i, js, out[i])
+        row(x, params, i, js, out[i])
     return out
 
 
@@ -87,7 +80,7 @@ def test_values_of_scipy(rng, name, dtype):
             x = distributions(x)
         x = x.astype(dtype)
         for params in params_of(name):
-            found, wanted = matrix(row_function(name, dtype), x, params), expected(name, x, params)
+            found, wanted = matrix(ROWS[name], x, params), expected(name, x, params)
             atol = 0.0
             if name == "jensenshannon":  # SciPy's rounding errors are those of the square
                 found, wanted, atol = found**2, wanted**2, 1e-14
@@ -103,7 +96,7 @@ def test_one_value_for_a_pair(rng, name, dtype):
         x[7] = x[0]
         x = x.astype(dtype)
         for params in params_of(name):
-            d = matrix(row_function(name, dtype), x, params)
+            d = matrix(ROWS[name], x, params)
             assert np.array_equal(d, d.T)
             assert not np.any(np.isnan(d))
             if name != "russellrao":
@@ -115,8 +108,8 @@ def test_one_value_for_a_pair(rng, name, dtype):
 def test_float32_is_computed_in_float64(rng, name):
     x = np.abs(rng.normal(size=(6, 7))).astype(np.float32)
     for params in params_of(name):
-        narrow = matrix(row_function(name, np.float32), x, params)
-        wide = matrix(row_function(name, np.float64), x.astype(np.float64), params)
+        narrow = matrix(ROWS[name], x, params)
+        wide = matrix(ROWS[name], x.astype(np.float64), params)
         np.testing.assert_allclose(narrow, wide, rtol=1e-13, atol=1e-300)
 
 
@@ -124,18 +117,18 @@ def test_float32_is_computed_in_float64(rng, name):
 def test_two_rows_of_zeros_are_equal(name):
     """SciPy has NaN here, which is no dissimilarity."""
     x = np.zeros((2, 3))
-    assert np.all(matrix(row_function(name, np.float64), x) == 0)
+    assert np.all(matrix(ROWS[name], x) == 0)
 
 
 @pytest.mark.parametrize("scale", [1e150, 1e-150])
 @pytest.mark.parametrize("p", PARAMS["minkowski"])
 def test_minkowski_of_extreme_magnitudes(rng, p, scale):
-    x, params, row = rng.normal(size=(6, 5)), np.array([p]), row_function("minkowski", np.float64)
+    x, params, row = rng.normal(size=(6, 5)), np.array([p]), ROWS["minkowski"]
     np.testing.assert_allclose(matrix(row, x * scale, params) / scale, matrix(row, x, params), rtol=1e-12)
 
 
 def test_euclidean_of_large_coordinates(rng):
-    x, row = rng.uniform(-1, 1, size=(6, 5)), row_function("euclidean", np.float64)
+    x, row = rng.uniform(-1, 1, size=(6, 5)), ROWS["euclidean"]
     np.testing.assert_allclose(matrix(row, x * 1e150) / 1e150, matrix(row, x), rtol=1e-12)
 
 
@@ -144,11 +137,11 @@ def test_jensenshannon_of_almost_equal_rows(rng):
     p = np.full(8, 1 / 8)
     direction = np.tile([1.0, -1.0], 4) / 8
     for step in [1e-1, 1e-2, 1e-5, 1e-8]:
-        d = matrix(row_function("jensenshannon", np.float64), np.stack([p, p + step * direction]), np.zeros(1))[0, 1]
+        d = matrix(ROWS["jensenshannon"], np.stack([p, p + step * direction]), np.zeros(1))[0, 1]
         # the rows are (1, 1) and (1 + s, 1 - s) over and over, so d² = s² / 8 + O(s⁴)
         assert d == pytest.approx(step / math.sqrt(8), rel=step**2 + 1e-15 / step, abs=0.0)
     x = rng.random((5, 6))
-    d = matrix(row_function("jensenshannon", np.float64), np.concatenate([x, 3 * x]), np.zeros(1))
+    d = matrix(ROWS["jensenshannon"], np.concatenate([x, 3 * x]), np.zeros(1))
     assert np.all(np.diag(d, 5) < 1e-15)
 
 
@@ -157,7 +150,7 @@ def test_stored_triangle(rng, dtype):
     n = 9
     full = np.tril(rng.random((n, n)), -1).astype(dtype)
     flat = full[np.tril_indices(n, -1)]
-    found = matrix(row_function("stored", dtype), flat.reshape(1, -1), n=n)
+    found = matrix(ROWS["stored"], flat.reshape(1, -1), n=n)
     np.testing.assert_array_equal(found, full + full.T)
 
 
@@ -169,54 +162,60 @@ def test_index_into_a_triangle_has_64_bits():
             return index[1]
 
     out = np.zeros(2)
-    ROWS["stored"](Triangle(), NOTHING, 7, np.array([2, 70_000], dtype=np.int32), out)
+    plain(ROWS["stored"])(Triangle(), NOTHING, 7, np.array([2, 70_000], dtype=np.int32), out)
     assert out.tolist() == [7 * 6 // 2 + 2, 70_000 * 69_999 // 2 + 7]
 
 
+@pytest.fixture
+def numba():
+    """The compiler of users."""
+    return pytest.importorskip("numba")
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_metric_of_a_user(rng, dtype):
+def test_metric_of_a_user(rng, dtype, numba):
     @numba.njit
     def cityblock(a, b):
         return np.sum(np.abs(a - b))
 
     x = rng.normal(size=(7, 4)).astype(dtype)
-    row = compiled_row(cityblock, dtype)
-    assert compiled_row(cityblock, dtype) is row
+    row = compiled_row(cityblock)
+    assert compiled_row(cityblock) is row
     rtol = 1e-12 if dtype == np.float64 else 1e-5
     np.testing.assert_allclose(matrix(row, x), expected("cityblock", x, NOTHING), rtol=rtol)
 
 
-def test_metric_of_a_user_need_not_be_symmetric():
+def test_metric_of_a_user_need_not_be_symmetric(numba):
     @numba.njit
     def difference(a, b):
         return int(b[0] - a[0]) + 7
 
-    d = matrix(compiled_row(difference, np.float64), np.array([[0.0], [10.0], [30.0]]))
+    d = matrix(compiled_row(difference), np.array([[0.0], [10.0], [30.0]]))
     np.testing.assert_array_equal(d, [[0, 17, 37], [17, 0, 27], [37, 27, 0]])
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_metric_of_a_user_that_fails_leaves_nan():
+def test_metric_of_a_user_that_fails_raises(numba):
+    """Also from machine code, after the values before it."""
+
     @numba.njit
     def fails(a, b):
         if b[0] > 1.0:
             raise ValueError("too large")
         return 1.0
 
-    x, js, out = np.array([[0.0], [1.0], [2.0], [3.0]]), np.arange(4, dtype=np.int32), np.zeros(4)
-    with pytest.raises(ValueError, match="too large") if numba.config.DISABLE_JIT else nullcontext():
-        call(compiled_row(fails, np.float64), x, NOTHING, 0, js, out)
+    x, js, out = np.array([[0.0], [1.0], [2.0], [3.0]]), np.arange(4, dtype=np.int32), np.full(4, np.nan)
+    with pytest.raises(ValueError, match="too large"):
+        compiled_row(fails)(x, NOTHING, 0, js, out)
     np.testing.assert_array_equal(out, [0, 1, np.nan, np.nan])
 
 
-def test_one_type_for_all_row_functions(rng):
-    """So a kernel that takes one is compiled once for each dtype."""
-    if numba.config.DISABLE_JIT:
-        pytest.skip("needs the compiler")
-
+def test_metric_of_a_user_that_fails_with_values_of_variables_raises(numba):
     @numba.njit
-    def euclidean(a, b):
-        return np.sqrt(np.sum((a - b) ** 2))
+    def fails(a, b):
+        if b[0] > 0.0:
+            raise ValueError("too large:", b[0])
+        return 1.0
 
-    rows = [compiled_row(euclidean, np.float32), *(row_function(name, np.float32) for name in ["yule", "stored"])]
-    assert len({numba.typeof(row) for row in rows}) == 1
+    x, js, out = np.array([[0.0], [1.0]]), np.arange(2, dtype=np.int32), np.zeros(2)
+    with pytest.raises((ValueError, RuntimeError)):
+        compiled_row(fails)(x, NOTHING, 0, js, out)

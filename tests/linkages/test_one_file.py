@@ -10,12 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 
 import evertree as et
 from evertree import linkages
+from evertree.kernels.compile import IS_COMPILED
 from evertree.kernels.shared.linkage_values import factor, offset
 from helpers import Hierarchy
 
@@ -103,7 +103,7 @@ STEPS = re.findall(
 @pytest.fixture
 def plain(tmp_path, monkeypatch):
     """The name of the linkage, while its file is there."""
-    if not numba.config.DISABLE_JIT:
+    if IS_COMPILED:
         pytest.skip("a linkage of a test has no place among the kernels that are kept on disk")
     (tmp_path / "plain.py").write_text(FILE)
     monkeypatch.setattr(linkages, "__path__", [*linkages.__path__, str(tmp_path)])
@@ -157,7 +157,7 @@ def test_what_is_missing_is_named(plain):
 @pytest.mark.slow
 def test_it_is_compiled(tmp_path):
     (tmp_path / "plain.py").write_text(FILE.replace("strongly_reducible=True", "strongly_reducible=False"))
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+    environment = {**os.environ, "EVERTREE_CACHE_DIR": str(tmp_path / "kernels")}
     subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path)], env=environment, check=True, timeout=600)
 
 

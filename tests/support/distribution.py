@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import tomllib
 import zipfile
 from pathlib import Path
@@ -20,6 +21,9 @@ PROJECT = Path(__file__).parents[2]
 
 #: Endings of what compilers and editors leave behind.
 LEFTOVERS = (".pyc", ".nbi", ".nbc", "~", ".orig")
+
+#: The machine code in wheels for one platform.
+LIBRARY = "evertree/kernels/lib/"
 
 #: What follows has no network and no data of its own.
 START = """
@@ -33,6 +37,7 @@ assert len(set(h.cut(n_clusters=3))) == 3
 
 #: A use of each extra, in Python or, where it starts with "evertree", on the command line.
 USES = {
+    "jit": "from evertree.kernels import machine_code; machine_code.the_compiler()",
     "cli": "evertree cluster points.csv --n-clusters 3",
     "pandas": "assert len(h.to_frame()) == 119",
     "networkx": "assert len(h.to_networkx()) == 119",
@@ -82,12 +87,17 @@ def main() -> None:
     """Do it all in a temporary folder; exit with 1 at the first thing that is wrong."""
     with tempfile.TemporaryDirectory(prefix="evertree-dist-") as name:
         room = Path(name)
-        wheel, sdist = build(room)
-        for complaint in [*complaints_of_wheel(wheel), *complaints_of_sdist(sdist)]:
+        wheels, sdist = build(room)
+        for complaint in [
+            *(text for wheel in wheels for text in complaints_of_wheel(wheel)),
+            *complaints_of_sdist(sdist),
+        ]:
             sys.exit(f"{complaint} ✗")
-        say("the files of wheel and sdist are complete")
+        say("the files of the wheels and the sdist are complete")
         check_without_extras(Environment(room / "from-sdist", sdist), full=False)
+        wheel = wheels[-1]
         base = Environment(room / "from-wheel", wheel)
+        check_needs(base)
         check_without_extras(base, full=True)
         for extra in USES:
             check_extra(Environment(room / extra, f"{wheel}[{extra}]", above=base), extra)
@@ -99,30 +109,40 @@ def say(text: str) -> None:
     print(f"✓ {text}", flush=True)
 
 
-def build(room: Path) -> tuple[Path, Path]:
-    """The wheel and the sdist, built from this folder."""
+def build(room: Path) -> tuple[list[Path], Path]:
+    """The wheel for any machine, the one with the library that `make dist` has built, and the sdist."""
     tools = Environment(room / "tools", "build")
     tools.run("-m", "build", "--outdir", str(room / "dist"), str(PROJECT))
-    (wheel,) = (room / "dist").glob("*.whl")
+    os.environ["EVERTREE_WHEEL"] = "platform"
+    tools.run("-m", "build", "--wheel", "--outdir", str(room / "dist"), str(PROJECT))
+    del os.environ["EVERTREE_WHEEL"]
+    wheels = sorted((room / "dist").glob("*.whl"), key=lambda wheel: wheel.stat().st_mtime)
     (sdist,) = (room / "dist").glob("*.tar.gz")
-    say(f"{wheel.name}, {wheel.stat().st_size:,} bytes; {sdist.name}, {sdist.stat().st_size:,} bytes")
-    return wheel, sdist
+    for file in (*wheels, sdist):
+        say(f"{file.name}, {file.stat().st_size:,} bytes")
+    return wheels, sdist
 
 
 def sources() -> set[str]:
     """The files of the package, from ``evertree/`` on."""
     source = PROJECT / "src"
     files = {path.relative_to(source).as_posix() for path in (source / "evertree").rglob("*") if path.is_file()}
-    return {name for name in files if "__pycache__" not in name}
+    return {name for name in files if "__pycache__" not in name and not name.startswith(LIBRARY)}
 
 
 def complaints_of_wheel(wheel: Path) -> list[str]:
-    """What is missing in a wheel, or should not be there."""
+    """What is missing in a wheel, or should not be there: one for a platform has a library, and does not need Numba."""
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if not name.endswith("/")}
+        (metadata,) = (archive.read(name).decode() for name in names if name.endswith(".dist-info/METADATA"))
     about = {name for name in names if ".dist-info/" in name}
+    machine_code = {name for name in names if name.startswith(LIBRARY)}
     complaints = [f"the wheel lacks {name}" for name in sorted(sources() - names)]
-    complaints += [f"the wheel has {name}" for name in sorted(names - about - sources())]
+    complaints += [f"the wheel has {name}" for name in sorted(names - about - sources() - machine_code)]
+    needs_numba = any(re.match(r"Requires-Dist: numba[^;]*$", line) for line in metadata.splitlines())
+    is_for_platform = not wheel.name.endswith("-py3-none-any.whl")
+    if is_for_platform == needs_numba or is_for_platform != bool(machine_code):
+        complaints.append(f"{wheel.name} has {len(machine_code)} libraries and needs Numba: {needs_numba}")
     wanted = ("/METADATA", "/entry_points.txt", "/licenses/LICENSE")
     return complaints + [f"the wheel lacks {end}" for end in wanted if not any(name.endswith(end) for name in about)]
 
@@ -132,7 +152,7 @@ def complaints_of_sdist(sdist: Path) -> list[str]:
     with tarfile.open(sdist) as archive:
         names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
     wanted = {f"src/{name}" for name in sources()}
-    for folder in ("tests", "benchmarks", "paper", "examples", "docs"):
+    for folder in ("tests", "benchmarks", "paper", "native", "examples", "docs"):
         paths = (path for path in (PROJECT / folder).rglob("*.[pmcn]*") if path.is_file())
         found = {path.relative_to(PROJECT).as_posix() for path in paths}
         made = ("__pycache__", "docs/_build/", "docs/api/", "docs/gallery/")
@@ -199,6 +219,18 @@ def check_without_extras(environment: Environment, full: bool) -> None:
         if f"evertree[{FIRST.get(extra, extra)}]" not in text:
             sys.exit(f"without {extra}: {text} ✗")
         say(f"without {extra}: {text}")
+
+
+def check_needs(environment: Environment) -> None:
+    """From a wheel for a platform come NumPy, SciPy and small packages in Python, and the first result at once."""
+    code = "from importlib.metadata import distributions as d; print(*sorted(x.name for x in d()))"
+    found = set(environment.output(code).split()) - {"pip", "setuptools"}
+    allowed = {"evertree", "numpy", "scipy", "lazy-loader", "lazy_loader", "narwhals", "filelock", "packaging"}
+    if not found <= allowed:
+        sys.exit(f"the wheel brings {sorted(found - allowed)} ✗")
+    began = time.perf_counter()
+    environment.run("-c", START)
+    say(f"the wheel brings {', '.join(sorted(found))}; the first cut takes {time.perf_counter() - began:.2f} s")
 
 
 def missing_extra(result: subprocess.CompletedProcess[str]) -> str:

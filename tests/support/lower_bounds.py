@@ -19,8 +19,9 @@ PROJECT = Path(__file__).parents[2]
 
 def required(pyproject: Path = PROJECT / "pyproject.toml") -> list[Requirement]:
     """What users install: the dependencies and those of each extra, but for the package itself."""
-    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-    texts = [*project["dependencies"], *(text for extra in project["optional-dependencies"].values() for text in extra)]
+    contents = tomllib.loads(pyproject.read_text(encoding="utf-8"))
+    project, build = contents["project"], contents["tool"]["hatch"]["metadata"]["hooks"]["custom"]
+    texts = [*build["dependencies"], *(text for extra in project["optional-dependencies"].values() for text in extra)]
     requirements = [Requirement(text) for text in texts]
     return [one for one in requirements if canonicalize_name(one.name) != canonicalize_name(project["name"])]
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 import evertree
-from evertree.cli import try_out
 from evertree.cli.commands import (
     anomalies,
     cluster,
     cut,
+    demo,
     export,
     follow,
     info,
@@ -26,8 +27,8 @@ from evertree.cli.examples import epilog, help_text
 from evertree.cli.exits import EXIT_CODES, Commands
 
 #: The commands, as the help lists them.
-PANELS = {
-    "Try": (try_out.demo, try_out.warmup),
+PANELS: dict[str, tuple[Callable[..., object], ...]] = {
+    "Try": (demo.demo,),
     "Cluster a file": (cluster.cluster,),
     "Durable trees": (
         insert.insert,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from evertree.cli.output import moves_text, quality_text
 from evertree.cli.point_table import PointTable
@@ -29,8 +28,7 @@ def progress_bar(title: str, total: float) -> Iterator[Callable[[float, str], No
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=total, text="")
-        with _on_compilation(lambda: progress.update(task, text="compiling, once; see evertree warmup")):
-            yield lambda done, text: progress.update(task, completed=done, text=text)
+        yield lambda done, text: progress.update(task, completed=done, text=text)
 
 
 def insert_with_bar(h: Hierarchy, points: PointTable, time: float | None = None) -> list[Hashable]:
@@ -48,22 +46,6 @@ def insert_with_bar(h: Hierarchy, points: PointTable, time: float | None = None)
                 keys += h.insert(points.for_tree(h, chunk), keys=some, time=time)
             show(len(keys), f"{len(keys):,} of {n:,} points")
     return keys
-
-
-@contextmanager
-def _on_compilation(callback: Callable[[], object]) -> Iterator[None]:
-    """Call a function whenever a kernel is compiled, which takes up to half a minute."""
-    from numba.core import event
-
-    class Listener(event.Listener):  # type: ignore[misc]  # mypy does not read Numba
-        def on_start(self, _: Any) -> None:
-            callback()
-
-        def on_end(self, _: Any) -> None:
-            pass
-
-    with event.install_listener("numba:compile", Listener()):
-        yield
 
 
 def refine_with_bar(

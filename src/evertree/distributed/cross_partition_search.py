@@ -17,8 +17,8 @@ from evertree.distributed.parts import Part
 from evertree.distributed.subtrees import STRIDE, Subtrees, from_live_nodes, live_nodes, to_live
 from evertree.kernels.columns import NULL
 from evertree.tree import Aim, MeanLiveTree
+from evertree.tree.base import contiguous
 from evertree.tree.scheme import Scheme
-from evertree.tree.statistics import plain
 
 #: Owners below this are the subtrees of the part that searches.
 _BEFORE_OWN = NULL - 1
@@ -95,7 +95,7 @@ def search_from_part(
     is_open = np.zeros(len(subtrees.children), np.bool_)
     is_stub = np.zeros(subtrees.n_nodes, np.bool_)
     is_stub[stubs] = True
-    kernels.shared.cross_partition.open_paths(plain(subtrees.children), subtrees.n_leaves, is_stub, is_open)
+    kernels.shared.cross_partition.open_paths(contiguous(subtrees.children), subtrees.n_leaves, is_stub, is_open)
     searches &= ~is_stub
     searches[subtrees.n_leaves :] &= ~is_open
     nodes = np.flatnonzero(searches)

@@ -25,8 +25,8 @@ from evertree.distributed.subtrees import (
 from evertree.errors import InvariantError
 from evertree.kernels.columns import NULL, TO_FIND
 from evertree.tree import Aim, Incoming, MeanLiveTree, invariants
+from evertree.tree.base import contiguous
 from evertree.tree.scheme import Scheme
-from evertree.tree.statistics import plain
 
 #: The summary of a part opens nodes with more than 1 / SHARE_OPEN of its points, and at most MOST_OPEN of them.
 SHARE_OPEN = 64
@@ -112,7 +112,7 @@ def summarise(
     if nodes is not None:
         is_wanted = np.zeros(subtrees.n_nodes, np.bool_)
         is_wanted[nodes] = True
-        kernels.shared.cross_partition.open_paths(plain(subtrees.children), subtrees.n_leaves, is_wanted, is_open)
+        kernels.shared.cross_partition.open_paths(contiguous(subtrees.children), subtrees.n_leaves, is_wanted, is_open)
     upper = collapse(subtrees, to_live(subtrees, scheme, aim), is_open, number * STRIDE)
     lightest = float(subtrees.size.min(initial=np.inf))
     return PartSummary(upper, part.origin, int(np.count_nonzero(part.due)), lightest, part.moves, part.grafts)
@@ -322,7 +322,7 @@ def _add_leaves(
 ) -> NDArray[np.int32]:
     assert live.scheme.vectors is not None
     incoming = Incoming(points, coordinates=live.scheme.vectors.coordinates(points))
-    return live.add_leaves(incoming, np.ones(ids.size) if weights is None else weights, plain(ids), _NO_LEAVES)
+    return live.add_leaves(incoming, np.ones(ids.size) if weights is None else weights, contiguous(ids), _NO_LEAVES)
 
 
 def _is_upper(subtrees: Subtrees) -> NDArray[np.bool_]:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.kernels.columns import NULL
 from evertree.tree import Aim, Incoming, MeanLiveTree
+from evertree.tree.base import contiguous
 from evertree.tree.scheme import Scheme
-from evertree.tree.statistics import plain
 
 #: The id of a stub is the number of its part times this, plus its node there.
 STRIDE = 1 << 40
@@ -286,7 +286,7 @@ def to_live(subtrees: Subtrees, scheme: Scheme, aim: Aim, n_more: int = 0) -> Me
     live.reserve(k + n_more)
     tree = live.tree
     incoming = Incoming(subtrees.mean if subtrees.points is None else subtrees.points, subtrees.mean)
-    leaves = live.add_leaves(incoming, subtrees.size, plain(subtrees.birth), np.empty(0, np.int32))
+    leaves = live.add_leaves(incoming, subtrees.size, contiguous(subtrees.birth), np.empty(0, np.int32))
     live.search.fresh[:] = 0
     live.search.state["fresh"][0] = 0
     if subtrees.stubs is not None:
@@ -332,7 +332,7 @@ def from_live(live: MeanLiveTree, stubs_of: Subtrees | None = None) -> tuple[Sub
 def _leaf_ranges(children: NDArray[np.int32], n_leaves: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     n_nodes = n_leaves + len(children)
     first, stop = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
-    kernels.shared.cross_partition.find_leaf_ranges(plain(children), n_leaves, first, stop)
+    kernels.shared.cross_partition.find_leaf_ranges(contiguous(children), n_leaves, first, stop)
     return first, stop
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import platform
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -20,16 +18,14 @@ _SOURCES = ("kernels/**/*.py", "linkages/*.py", "tree/**/*.py", "input/*.py", "e
 
 @cache
 def fingerprint() -> Mapping[str, str]:
-    """The fingerprint of this process. It loads Numba, as edits do."""
-    import numba
+    """The fingerprint of this process."""
+    from evertree.kernels import machine_code
 
-    is_compiled = not numba.config.DISABLE_JIT
     return {
         "evertree": evertree.__version__,
         "code": _digest_of_sources(),
         "NumPy": np.__version__,
-        "Numba": f"{numba.__version__} with llvmlite {_llvmlite_version()}" if is_compiled else "off",
-        "CPU": _processor() if is_compiled else platform.machine(),
+        **machine_code.origin(),
     }
 
 
@@ -41,22 +37,6 @@ def described(found: Mapping[str, str]) -> str:
 
 
 def _digest_of_sources() -> str:
-    from evertree.kernels.compile import digest_of
+    from evertree.kernels.objects import digest_of
 
     return digest_of(file for pattern in _SOURCES for file in _PACKAGE.glob(pattern))[:16]
-
-
-def _llvmlite_version() -> str:
-    import llvmlite
-
-    return str(llvmlite.__version__)
-
-
-def _processor() -> str:
-    """The processor that Numba compiles for, by name, and a digest of what it can do."""
-    from llvmlite import binding
-    from numba import config
-
-    name = config.CPU_NAME or binding.get_host_cpu_name()
-    features = config.CPU_FEATURES or binding.get_host_cpu_features().flatten()
-    return f"{platform.machine()} {name} {hashlib.sha256(features.encode()).hexdigest()[:8]}"

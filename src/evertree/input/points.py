@@ -332,22 +332,22 @@ def _evaluate_compiled(metric: Any, new: Any, old: Any, matrix: NDArray[np.float
     """Run a compiled function over many pairs at a time."""
     n_old, n_all = len(old), len(old) + len(new)
     x = np.ascontiguousarray(np.concatenate([np.asarray(old, np.float64).reshape(n_old, new.shape[1]), new]))
+    row = kernels.pairwise.dissimilarities.compiled_row(metric)
+    others = np.arange(n_all, dtype=np.int32)
+    none = np.empty(0)
     try:
-        compiled = kernels.pairwise.dissimilarities.compiled_row(metric, x.dtype)
+        row(x, none, 0, others[:0], none)
     except Exception as error:  # Numba raises many kinds
         raise ParameterError(
             f"metric must be a compiled function of two arrays of float64 that gives a number: {error}"
         ) from error
-    row = kernels.pairwise.dissimilarities.row_address(compiled)
-    others = np.arange(n_all, dtype=np.int32)
-    none = np.empty(0)
     at_once = max(1, _PAIRS_AT_ONCE // max(n_all, 1))
     total = len(new) * n_old + len(new) * (len(new) - 1) // 2
     for a in range(0, len(new), at_once):
         stop = min(a + at_once, len(new))
         for line in range(a, stop):  # only pairs with older points, so that each is evaluated once
             older = n_old + line
-            kernels.pairwise.pairs.fill_row(row, x, none, older, others[:older], matrix[line, :older])
+            row(x, none, older, others[:older], matrix[line, :older])
             matrix[:line, older] = matrix[line, n_old:older]
         if progress is not None:
             progress(stop * n_old + stop * (stop - 1) // 2, total)

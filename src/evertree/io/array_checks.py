@@ -48,7 +48,7 @@ def check_arrays(arrays: Arrays, is_of_means: bool, stores_dissimilarities: bool
         "tree.mean": (data.dtype, shape),
         "x": (data.dtype, shape),
         "search.near": (np.int32, (lists, N_NEAR)),
-        "search.near_value": (data.dtype, (lists, N_NEAR)),
+        "search.near_value": (_dtype_of_lists(arrays, data.dtype, is_of_means), (lists, N_NEAR)),
         "search.fresh": (np.uint8, (lists,)),
         "search.state": (np.int64, (len(SEARCH_STATE.names or ()),)),
     }
@@ -61,6 +61,12 @@ def check_arrays(arrays: Arrays, is_of_means: bool, stores_dissimilarities: bool
         raise CorruptFileError("'points' must have a row of numbers for each leaf")
     _check_tree(arrays, size)
     _check_work(arrays, size)
+
+
+def _dtype_of_lists(arrays: Arrays, dtype: np.dtype[Any], is_of_means: bool) -> np.dtype[Any]:
+    """That of the data; for pairs float64, but older versions wrote that of the data."""
+    found = arrays["search.near_value"].dtype if "search.near_value" in arrays else dtype
+    return found if not is_of_means and found in (dtype, np.float64) else dtype
 
 
 def _check_tree(arrays: Arrays, size: int) -> None:

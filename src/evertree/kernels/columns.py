@@ -7,10 +7,29 @@ at ``row = leaf >> 1``.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from evertree.kernels.signatures import (
+    Array,
+    ByteColumn,
+    Bytes,
+    DataMatrix,
+    FloatColumn,
+    FloatCube,
+    FloatMatrix,
+    Floats,
+    FunctionAddress,
+    IntColumn,
+    IntMatrix,
+    Ints,
+    LongColumn,
+    OpaqueMatrix,
+    ShortFloatColumn,
+    described,
+)
 
 #: No limit on checks or moves.
 UNLIMITED = 1 << 62
@@ -131,78 +150,124 @@ PAIR_NODE = np.dtype(
 )
 
 
+TreeState = Annotated[NDArray[Any], Array(TREE_STATE)]
+WorkState = Annotated[NDArray[Any], Array(WORK_STATE)]
+PairsState = Annotated[NDArray[Any], Array(PAIRS_STATE)]
+
+
+@described
+class Tree(NamedTuple):
+    """The columns that all trees have, in this order: kernels that need no others take any tree as this one."""
+
+    parent: IntColumn  # (capacity,)
+    left: IntColumn  # (capacity,)
+    right: IntColumn  # (capacity,)
+    birth: LongColumn  # (capacity,) smallest insertion number among the members: it breaks ties
+    size: FloatColumn  # (capacity,) sum of the members' weights
+    height: FloatColumn  # (capacity,) ζ between the children, 0 for a leaf
+    state: TreeState  # (1,)
+
+
+@described
 class MeanTree(NamedTuple):
     """A binary hierarchy with the sufficient statistics of each node (`eq.SufficientStatisticRecursion`)."""
 
-    parent: NDArray[np.int32]  # (capacity,)
-    left: NDArray[np.int32]  # (capacity,)
-    right: NDArray[np.int32]  # (capacity,)
-    birth: NDArray[np.int64]  # (capacity,) smallest insertion number among the members: it breaks ties
-    size: NDArray[np.float64]  # (capacity,) sum of the members' weights
-    state: NDArray[Any]  # (1,) of TREE_STATE
-    variance: NDArray[np.float64]  # (capacity,) mean squared distance from the mean (`eq.variance`)
-    height: NDArray[np.float64]  # (capacity,) ζ between the children, 0 for a leaf
-    radius: NDArray[np.float64]  # (capacity,) no member is farther from the mean: a bound
-    mean: NDArray[Any]  # (capacity, n_columns) in the type of the data (`eq.centroid`)
+    parent: IntColumn  # (capacity,) these seven as in `Tree`
+    left: IntColumn
+    right: IntColumn
+    birth: LongColumn
+    size: FloatColumn
+    height: FloatColumn
+    state: TreeState
+    variance: FloatColumn  # (capacity,) mean squared distance from the mean (`eq.variance`)
+    radius: FloatColumn  # (capacity,) no member is farther from the mean: a bound
+    mean: DataMatrix  # (capacity, n_columns) in the type of the data (`eq.centroid`)
+
+    @classmethod
+    def may_have(cls, linkage: Any) -> bool:
+        """Whether its linkage may be this one."""
+        return linkage.statistics is not None
 
 
+@described
 class Pairs(NamedTuple):
     """Dissimilarities between points by row, bounds on them, and workspace."""
 
-    x: NDArray[Any]  # what `row` reads: points, or dissimilarities
-    params: NDArray[np.float64]  # parameters of the metric
-    row: Any  # the address of a function that fills an array with the dissimilarities between a row and some rows
-    pivots: NDArray[np.int32]  # (MOST_PIVOTS,) rows of the pivots, which are points of the tree
-    to_pivots: NDArray[np.float64]  # (MOST_PIVOTS,) dissimilarities between the current point and the pivots
-    pivot: NDArray[np.float64]  # (n_rows, MOST_PIVOTS) distances to the pivots
-    state: NDArray[Any]  # (1,) of PAIRS_STATE
-    paused: NDArray[np.float64]  # (1,) the value of a paused comparison so far
-    span: NDArray[np.float64]  # (2, MOST_PIVOTS) smallest and largest distance of some rows to each pivot
-    lower: NDArray[np.float64]  # (capacity,) bounds on the linkage between the current point and each node
-    upper: NDArray[np.float64]  # (capacity,)
-    ahead: NDArray[np.float64]  # (n, 1 or 2, capacity) `lower` and `upper`, if they differ, of the next points
-    stale: NDArray[np.uint8]  # (capacity,) whether the cluster of a node has changed since
-    rows: NDArray[np.int32]  # (n_rows,) members of a cluster
-    others: NDArray[np.int32]  # (n_rows,) members of another
-    share: NDArray[np.float64]  # (n_rows,) their shares in its weight
-    some: NDArray[np.int32]  # (BLOCK,) the rows of a block
-    block: NDArray[np.float64]  # (BLOCK,) its dissimilarities
-    means: NDArray[np.float64]  # (GROUP,) means of the rows of a group
+    x: OpaqueMatrix  # what `row` reads: points, or dissimilarities
+    params: Floats  # parameters of the metric
+    row: FunctionAddress  # it fills an array with the dissimilarities between a row and some rows
+    pivots: Ints  # (MOST_PIVOTS,) rows of the pivots, which are points of the tree
+    to_pivots: Floats  # (MOST_PIVOTS,) dissimilarities between the current point and the pivots
+    pivot: FloatMatrix  # (n_rows, MOST_PIVOTS) distances to the pivots
+    state: PairsState  # (1,)
+    paused: Floats  # (1,) the value of a paused comparison so far
+    span: FloatMatrix  # (2, MOST_PIVOTS) smallest and largest distance of some rows to each pivot
+    lower: Floats  # (capacity,) bounds on the linkage between the current point and each node
+    upper: Floats  # (capacity,)
+    ahead: FloatCube  # (n, 1 or 2, capacity) `lower` and `upper`, if they differ, of the next points
+    stale: Bytes  # (capacity,) whether the cluster of a node has changed since
+    rows: Ints  # (n_rows,) members of a cluster
+    others: Ints  # (n_rows,) members of another
+    share: Floats  # (n_rows,) their shares in its weight
+    some: Ints  # (BLOCK,) the rows of a block
+    block: Floats  # (BLOCK,) its dissimilarities
+    means: Floats  # (GROUP,) means of the rows of a group
 
 
+@described
 class PairTree(NamedTuple):
     """A binary hierarchy with the linkage between the children of each node, and what is known about its check.
 
     The check at a node v with children a and b and sibling c compares ζ(a, c) and ζ(b, c) with the height of v. A lower
     bound on these two *cross values* is always known, and often the values themselves.
+
+    No column has the dtype of the data, which only row functions read: kernels are compiled once for all dtypes.
     """
 
-    parent: NDArray[np.int32]  # (capacity,)
-    left: NDArray[np.int32]  # (capacity,)
-    right: NDArray[np.int32]  # (capacity,)
-    birth: NDArray[np.int64]  # (capacity,) smallest insertion number among the members: it breaks ties
-    size: NDArray[np.float64]  # (capacity,) sum of the members' weights
-    state: NDArray[Any]  # (1,) of TREE_STATE
-    height: NDArray[np.float64]  # (capacity,) ζ between the children, 0 for a leaf
-    cross_left: NDArray[np.float64]  # (capacity,) at most ζ between the left child and the sibling
-    cross_right: NDArray[np.float64]  # (capacity,) the same for the right child
-    exact: NDArray[np.uint8]  # (capacity,) bits LEFT_IS_EXACT and RIGHT_IS_EXACT: the bound is the value
-    error: NDArray[
-        np.float32
-    ]  # (capacity,) for average linkage, by how many units in the last place the height may be off
-    error_left: NDArray[np.float32]  # (capacity,) the same for the cross values, where they are exact
-    error_right: NDArray[np.float32]  # (capacity,)
-    center: NDArray[np.int32]  # (capacity,) for minimax linkage, a leaf at which the minimum is reached
+    parent: IntColumn  # (capacity,) these seven as in `Tree`
+    left: IntColumn
+    right: IntColumn
+    birth: LongColumn
+    size: FloatColumn
+    height: FloatColumn
+    state: TreeState
+    cross_left: FloatColumn  # (capacity,) at most ζ between the left child and the sibling
+    cross_right: FloatColumn  # (capacity,) the same for the right child
+    exact: ByteColumn  # (capacity,) bits LEFT_IS_EXACT and RIGHT_IS_EXACT: the bound is the value
+    error: ShortFloatColumn  # (capacity,) of average linkage: by how many units in the last place the height may be off
+    error_left: ShortFloatColumn  # (capacity,) the same for the cross values, where they are exact
+    error_right: ShortFloatColumn  # (capacity,)
+    center: IntColumn  # (capacity,) for minimax linkage, a leaf at which the minimum is reached
     pairs: Pairs
 
+    @property
+    def dtype(self) -> str:
+        """The dtype of what searches note."""
+        return "float64"
 
+    @classmethod
+    def dtypes(cls) -> tuple[str, ...]:
+        """The dtypes of what searches note."""
+        return ("float64",)
+
+    @classmethod
+    def may_have(cls, linkage: Any) -> bool:
+        """Whether its linkage may be this one."""
+        return bool(linkage.from_pairs)
+
+
+#: Either of the trees: kernels are compiled for each.
+AnyTree = MeanTree | PairTree
+
+
+@described
 class Worklist(NamedTuple):
     """The nodes whose check may have changed since it was last made: a stack, last in, first out."""
 
-    stack: NDArray[np.int32]  # (capacity,) each node is in it at most once
-    mark: NDArray[np.uint8]  # (capacity,) bits QUEUED, STALE and WAITS
-    due: NDArray[np.uint8]  # (capacity,) whether a blocking pair may have arisen with the node since it was searched
-    state: NDArray[Any]  # (1,) of WORK_STATE
+    stack: Ints  # (capacity,) each node is in it at most once
+    mark: ByteColumn  # (capacity,) bits QUEUED, STALE and WAITS
+    due: ByteColumn  # (capacity,) whether a blocking pair may have arisen with the node since it was searched
+    state: WorkState  # (1,)
 
 
 #: Neighbours stored for each point.
@@ -233,18 +298,22 @@ TO_FIND = 3  # it is empty
 TO_EXCHANGE = 2  # it holds points visited at insertion: neighbours of neighbours must be asked twice
 
 
+SearchState = Annotated[NDArray[Any], Array(SEARCH_STATE)]
+
+
+@described
 class Search(NamedTuple):
     """The state of searches for blocking pairs: the nearest neighbours of every point, and workspace."""
 
-    near: NDArray[np.int32]  # (n_rows, N_NEAR) leaves near each leaf, the nearest first; NULL for none
-    near_value: NDArray[Any]  # (n_rows, N_NEAR) how far they are, infinite for none; in the type of the data
-    fresh: NDArray[np.uint8]  # (n_rows,) steps until its list is good
-    seen: NDArray[np.int32]  # (capacity,) the last search that visited each node
-    front: NDArray[np.int32]  # (2, width) the nodes of the current level of a descent, and of the next
-    front_value: NDArray[np.float64]  # (2, width) how far they are
-    stack: NDArray[np.int32]  # (capacity,) nodes to visit
-    lightest: NDArray[np.float64]  # (1,) no point weighs less
-    state: NDArray[Any]  # (1,) of SEARCH_STATE
+    near: IntMatrix  # (n_rows, N_NEAR) leaves near each leaf, the nearest first; NULL for none
+    near_value: DataMatrix  # (n_rows, N_NEAR) how far they are, infinite for none; float64 in a tree of pairs
+    fresh: Bytes  # (n_rows,) steps until its list is good
+    seen: Ints  # (capacity,) the last search that visited each node
+    front: IntMatrix  # (2, width) the nodes of the current level of a descent, and of the next
+    front_value: FloatMatrix  # (2, width) how far they are
+    stack: Ints  # (capacity,) nodes to visit
+    lightest: Floats  # (1,) no point weighs less
+    state: SearchState  # (1,)
 
 
 def new_search(rows: int, width: int, dtype: np.dtype[Any]) -> Search:

@@ -1,4 +1,8 @@
-"""The decorators of all kernels: compiled by Numba, cached on disk, and never stale.
+"""The decorators of all kernels and of the steps that they consist of.
+
+Kernels are functions in Python, and run as such where the compiler is switched off (``NUMBA_DISABLE_JIT=1``). Otherwise
+they are machine code: of the library that comes with the package (`evertree.kernels.library`), or compiled by Numba
+when first called (`evertree.kernels.numba_compiler`).
 
 Kernels allocate nothing: they write into given arrays. So reference counting is switched off (``_nrt=False``); with it,
 every call would count the references of every column of the tree, which costs more than a check of sixteen dimensions.
@@ -6,115 +10,107 @@ every call would count the references of every column of the tree, which costs m
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from pathlib import Path
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numba
-from numba.extending import overload
-
-from evertree.kernels.notice import tell_when_compiled
+#: Whether kernels are machine code.
+IS_COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 
 #: Freedoms that let the compiler sum with vector instructions. NaN and infinity keep their meaning.
 REASSOCIATE = frozenset({"reassoc", "contract", "nsz"})
 
-_PACKAGE = Path(__file__).parents[1]
+#: Options of all functions: they are called from machine code only.
+OPTIONS = {"_nrt": False, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+
+#: What Numba must be told before it compiles anything; None once it has been.
+_before_compiling: list[Callable[[], object]] | None = []
 
 
-@cache
-def _fingerprint(*outside: str) -> str:
-    """A hash of all the code that kernels are compiled from: the package's, and files outside it."""
-    return digest_of([*_PACKAGE.glob("kernels/**/*.py"), *_PACKAGE.glob("linkages/*.py"), *map(Path, outside)])
+def when_compiling(tell: Callable[[], object]) -> None:
+    """Call a function before anything is compiled, so that Numba is imported only if needed."""
+    if _before_compiling is None:
+        tell()
+    else:
+        _before_compiling.append(tell)
 
 
-def digest_of(sources: Iterable[Path]) -> str:
-    """A hash of some files."""
-    digest = hashlib.sha256()
-    for source in sorted(sources):
-        digest.update(source.name.encode())
-        digest.update(source.read_bytes())
-    return digest.hexdigest()
+def prepare_to_compile() -> None:
+    """Do all that was put off by `when_compiling`."""
+    global _before_compiling
+    waiting, _before_compiling = _before_compiling or [], None
+    for tell in waiting:
+        tell()
 
 
-def _stamp(function: Callable[..., Any]) -> str:
-    """What the machine code of a kernel depends on. A kernel may be in a file outside the package."""
-    file = function.__code__.co_filename
-    return _fingerprint() if Path(file).is_relative_to(_PACKAGE) else _fingerprint(file)
+class Step:
+    """A function that kernels call, with the options to compile it by. From Python, it is called as it is."""
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        self.py_func = function
+        self.targetoptions = dict(options)
+        self.__name__, self.__doc__, self.__module__ = function.__name__, function.__doc__, function.__module__
+        self.__wrapped__ = function
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the function in Python."""
+        return self.py_func(*args)
+
+    @property
+    def _numba_type_(self) -> Any:
+        from evertree.kernels import numba_compiler
+
+        return numba_compiler.type_of_step(self)
 
 
-#: Options of kernels called from Python, never from C: code that unpacks a tree for a caller takes long to compile.
-_FOR_PYTHON = {"_nrt": False, "no_cfunc_wrapper": True, "nogil": True}
+class AddressCall(Step):
+    """A step that calls machine code by its address."""
 
-#: Options of functions called only by kernels.
-_FOR_KERNELS = {"_nrt": False, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function, {})
+
+    @property
+    def _numba_type_(self) -> Any:
+        from evertree.kernels import numba_compiler
+
+        return numba_compiler.type_of_address_call()
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a kernel that Python calls: on its first call, unless its machine code is cached on disk.
-
-    Numba's own cache looks only at the file that defines a function: an edit in a file whose functions it calls would
-    go unnoticed. So the cache is stamped with the sources of all kernels of the package, and of the function.
+    """A kernel that Python calls. Its annotations say what it takes: see `evertree.kernels.signatures`.
 
     Other threads run meanwhile: the caller must hold the lock of what it changes.
     """
-    if numba.config.DISABLE_JIT:
+    if not IS_COMPILED:
         return function
-    try:
-        compiled = numba.njit(cache=True, **_FOR_PYTHON)(function)
-        cache_file = compiled._cache._cache_file
-        cache_file._source_stamp  # noqa: B018  checks that this Numba has it
-        cache_file._source_stamp = _stamp(function)
-        cache_file._load_index = _or_nothing(cache_file._load_index)
-    except (
-        RuntimeError,
-        AttributeError,
-        OSError,
-    ):  # it cannot be cached or stamped: compile in every process
-        return numba.njit(**_FOR_PYTHON)(function)
-    return compiled
+    from evertree.kernels.calls import Kernel
+
+    return Kernel(function, OPTIONS)
 
 
-def long_kernel(function: Callable[..., Any]) -> Any:
-    """As `kernel`, for one that takes long to compile and says so."""
-    compiled = kernel(function)
-    if not numba.config.DISABLE_JIT:
-        tell_when_compiled(compiled)
-    return compiled
-
-
-def _or_nothing(load_index: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
-    """The index on disk, or nothing if it cannot be read: it may name classes that no longer exist."""
-
-    def load() -> dict[Any, Any]:
-        try:
-            return load_index()
-        except Exception:
-            return {}
-
-    return load
+def _step(function: Callable[..., Any], **options: Any) -> Any:
+    return Step(function, options) if IS_COMPILED else function
 
 
 def step(function: Callable[..., Any]) -> Any:
     """Compile a step that is too long to be inlined into each kernel that uses it."""
-    return numba.njit(**_FOR_KERNELS)(function)
+    return _step(function, **OPTIONS)
 
 
 def short_step(function: Callable[..., Any]) -> Any:
     """As `step`, for a short one used in many places: compiled once, and inlined by LLVM."""
-    return numba.njit(forceinline=True, **_FOR_KERNELS)(function)
+    return _step(function, forceinline=True, **OPTIONS)
 
 
 def inline(function: Callable[..., Any]) -> Any:
     """Inline a step into each kernel that uses it: it is compiled each time, so keep it short, or use it once."""
-    return numba.njit(_nrt=False, inline="always")(function)
+    return _step(function, _nrt=False, inline="always")
 
 
 def inline_sum(function: Callable[..., Any]) -> Any:
     """As `short_step`, for one that sums over the columns of the data: the order of the sum is free."""
-    return numba.njit(forceinline=True, fastmath=set(REASSOCIATE), **_FOR_KERNELS)(function)
+    return _step(function, forceinline=True, fastmath=set(REASSOCIATE), **OPTIONS)
 
 
 def choose(by: str, table: Mapping[Any, Callable[..., Any]], key: Callable[[type], Any] = lambda kind: kind) -> Any:
@@ -131,27 +127,34 @@ def chosen_by(by: str, find: Callable[[type], Callable[..., Any]], like: Callabl
 
     Plain functions are inlined into each kernel that uses them; steps are called as they are.
     """
-    signature = inspect.signature(_plain(like))
+    signature = inspect.signature(plain(like))
     position = list(signature.parameters).index(by)
 
     def chosen(*args: Any) -> Any:
         return find(type(args[position]))(*args)
 
-    def register(is_inlined: bool) -> None:
+    def typed_for(is_inlined: bool) -> Callable[..., Any]:
         def typed(*args: Any) -> Any:
             found = find(args[position].instance_class)
-            return _plain(found) if (_plain(found) is found) == is_inlined else None
+            return plain(found) if (plain(found) is found) == is_inlined else None
 
         typed.__signature__ = signature  # type: ignore[attr-defined]
-        overload(chosen, jit_options={**_FOR_KERNELS, "forceinline": is_inlined})(typed)
+        return typed
+
+    def tell() -> None:
+        from evertree.kernels import numba_compiler
+
+        for is_inlined in (True, False):
+            numba_compiler.overload(chosen, typed_for(is_inlined), {**OPTIONS, "forceinline": is_inlined})
 
     chosen.__signature__ = signature  # type: ignore[attr-defined]
-    register(True)
-    register(False)
+    chosen.chosen_by, chosen.find = by, find  # type: ignore[attr-defined]
+    if IS_COMPILED:
+        when_compiling(tell)
     return chosen
 
 
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The Python function that a step was compiled from."""
-    plain: Callable[..., Any] = getattr(function, "py_func", function)
-    return plain
+def plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The Python function that a step was made from."""
+    found: Callable[..., Any] = getattr(function, "py_func", function)
+    return found

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.kernels.columns import NULL
-from evertree.tree.base import Incoming, LiveTree
-from evertree.tree.statistics import MeanLiveTree, plain
+from evertree.tree.base import Incoming, LiveTree, contiguous
+from evertree.tree.statistics import MeanLiveTree
 
 #: With at least this many points per scored point, only the ancestors of the scored points are visited.
 _POINTS_PER_PATH = 64
@@ -62,7 +62,9 @@ def score_new(
     found = score, node, beside, value
     start = 0
     if isinstance(live, MeanLiveTree):
-        kernels.shared.anomaly_scores.score_points(live.tree, live.tag, plain(incoming.stored), _code(measure), *found)
+        kernels.shared.anomaly_scores.score_points(
+            live.tree, live.tag, contiguous(incoming.stored), _code(measure), *found
+        )
         return _in_units(live, measure, score, np.ones(count), node, _sizes(live, node) + 1.0, beside, value)
     for some in incoming.parts():
         own = slice(start, start + len(some))

@@ -266,6 +266,11 @@ class LiveTree(ABC):
         """Compute the columns of inner nodes from the leaves; `nodes` are all nodes, children first."""
 
     @property
+    def _search_dtype(self) -> np.dtype[Any]:
+        """The type of the values in lists of neighbours."""
+        return self.dtype
+
+    @property
     def n_points(self) -> int:
         """Number of points in the tree."""
         return int(self.tree.state["n_points"][0])
@@ -456,7 +461,8 @@ class LiveTree(ABC):
     def blocked(self, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether each of `nodes` is in a blocking pair, by exhaustive search. O(n m) each, O(n² m) for pairs."""
         size = self.tree.parent.size
-        search = new_search(1, 1, self.dtype)._replace(stack=np.empty(size, np.int32), seen=np.zeros(size, np.int32))
+        room = {"stack": np.empty(size, np.int32), "seen": np.zeros(size, np.int32)}
+        search = new_search(1, 1, self._search_dtype)._replace(**room)
         search.state["reach"][0] = EVERYWHERE
         search.lightest[0] = self._lightest
         found = np.zeros(nodes.size, np.bool_)
@@ -467,7 +473,7 @@ class LiveTree(ABC):
         """The state of searches in a tree, with the existing neighbour lists."""
         width, rows = self.aim.search_width, tree.parent.size // 2
         # No level has more nodes than the tree.
-        search = new_search(rows, 4 if width is None else min(width, 2 * rows), self.dtype)
+        search = new_search(rows, 4 if width is None else min(width, 2 * rows), self._search_dtype)
         if hasattr(self, "search") and self.search.fresh.size:
             old = self.search
             both = min(rows, old.fresh.size)
@@ -583,5 +589,10 @@ class LiveTree(ABC):
         rows = tree.parent.size // 2
         work.state["quota"][0] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
         has_search = hasattr(self, "search") and self.search.fresh.size > 0
-        search = self._new_search(tree) if self.aim.is_stable or has_search else new_search(0, 1, self.dtype)
+        search = self._new_search(tree) if self.aim.is_stable or has_search else new_search(0, 1, self._search_dtype)
         self.tree, self.work, self.search = tree, work, search  # only once all are allocated
+
+
+def contiguous(array: Any) -> NDArray[Any]:
+    """An array as kernels take it: writeable and contiguous."""
+    return array if array.flags.carray else array.copy()

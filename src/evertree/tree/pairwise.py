@@ -28,7 +28,7 @@ from evertree.kernels.columns import (
     new_node_columns,
 )
 from evertree.locking import Uninterrupted
-from evertree.tree.base import MOST_COMPARISONS, PART, Aim, Incoming, LiveTree
+from evertree.tree.base import MOST_COMPARISONS, PART, Aim, Incoming, LiveTree, contiguous
 from evertree.tree.parallel.pairs import MOST_AHEAD, Sharing
 from evertree.tree.parallel.threads import Threads
 from evertree.tree.scheme import OBJECTS, VECTORS, Scheme
@@ -102,6 +102,10 @@ class PairLiveTree(LiveTree):
         return live
 
     @property
+    def _search_dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float64)
+
+    @property
     def n_evaluated(self) -> int:
         """Number of dissimilarities evaluated so far, by kernels or by calls of a user's function."""
         return self._n_called if self.stores_dissimilarities else int(self.tree.pairs.state["evaluated"][0])
@@ -140,10 +144,11 @@ class PairLiveTree(LiveTree):
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """For each of the detached leaves, the nearest of `leaves`, and its dissimilarity. O(n m) each."""
         pairs, found = self.tree.pairs, np.empty(leaves.size)
+        row = kernels.pairwise.dissimilarities.ROWS[self._row_name]
         rows = np.ascontiguousarray(leaves >> 1)
         nearest, distance = np.empty(guests.size, np.int32), np.empty(guests.size)
         for k, leaf in enumerate(guests.tolist()):
-            kernels.pairwise.pairs.fill_row(pairs.row, pairs.x, pairs.params, leaf >> 1, rows, found)
+            row(pairs.x, pairs.params, leaf >> 1, rows, found)
             nearest[k] = leaves[found.argmin()]
             distance[k] = found.min()
         return nearest, distance
@@ -228,7 +233,7 @@ class PairLiveTree(LiveTree):
                 self.kept = self.kept.astype(np.result_type(self.kept.dtype, incoming.points.dtype), copy=False)
                 self.kept[rows] = incoming.points
         if self.stores_dissimilarities:
-            kernels.pairwise.pairs.store_rows(self.tree.pairs.x, rows, others >> 1, incoming.stored)
+            kernels.pairwise.pairs.store_rows(self.tree.pairs.x, rows, others >> 1, contiguous(incoming.stored))
             self._n_called += incoming.n_evaluated
         else:
             self.tree.pairs.x[rows] = incoming.stored
@@ -432,7 +437,7 @@ class PairLiveTree(LiveTree):
         return Pairs(
             x=x,
             params=np.array(metric.row_params if metric is not None else (), np.float64),
-            row=self._row_address() if has_points else None,
+            row=kernels.pairwise.dissimilarities.row_address(self._row_name, self.dtype) if has_points else None,
             pivots=pivots,
             to_pivots=np.empty(MOST_PIVOTS),
             pivot=pivot,
@@ -451,11 +456,9 @@ class PairLiveTree(LiveTree):
             means=np.empty(GROUP),
         )
 
-    def _row_address(self) -> Any:
-        name = "stored" if self.scheme.vectors is None else self.scheme.vectors.row
-        return kernels.pairwise.dissimilarities.row_address(
-            kernels.pairwise.dissimilarities.row_function(name, self.dtype)
-        )
+    @property
+    def _row_name(self) -> str:
+        return "stored" if self.scheme.vectors is None else self.scheme.vectors.row
 
     def _lay_out(self, rows: int) -> None:
         has_points = rows > 0

@@ -24,7 +24,7 @@ from evertree.kernels.columns import (
     new_search,
 )
 from evertree.locking import Uninterrupted
-from evertree.tree.base import PART, REORDER_SHARE, Aim, Incoming, LiveTree
+from evertree.tree.base import PART, REORDER_SHARE, Aim, Incoming, LiveTree, contiguous
 from evertree.tree.scheme import Scheme
 
 #: A total weight up to this, divided by the number of columns, overflows with no accepted value.
@@ -216,8 +216,8 @@ class MeanLiveTree(LiveTree):
         """Write points to leaves by one of the kernels of `fill`."""
         self._note_weights(weights)
         if self._largest is not None:
-            self._largest = max(self._largest, _largest_of(plain(incoming.coordinates)))
-        write(self.tree, self.work, self.search, leaves, plain(incoming.coordinates), plain(weights), births)
+            self._largest = max(self._largest, _largest_of(contiguous(incoming.coordinates)))
+        write(self.tree, self.work, self.search, leaves, contiguous(incoming.coordinates), contiguous(weights), births)
         if self.kept is not None:
             self.kept[leaves >> 1] = incoming.points
 
@@ -381,12 +381,8 @@ def checked_largest(total_weight: float, largest: float, n_columns: int) -> floa
     return largest
 
 
-def plain(array: Any) -> NDArray[Any]:
-    """An array in the layout that kernels are compiled for: writeable and contiguous."""
-    return array if array.flags.carray else array.copy()
-
-
 def permute(matrix: NDArray[Any], place: NDArray[np.int32]) -> None:
     """Move each row of a matrix to its new place, without copying the matrix."""
-    room = np.empty(place.size, np.bool_), np.empty(matrix.shape[1], matrix.dtype)
-    kernels.shared.reorder.permute_rows(matrix, place, *room)
+    bits = matrix.view(f"f{matrix.itemsize}")  # numbers are moved, whatever they are
+    room = np.empty(place.size, np.bool_), np.empty(matrix.shape[1], bits.dtype)
+    kernels.shared.reorder.permute_rows(bits, place, *room)

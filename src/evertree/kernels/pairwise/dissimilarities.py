@@ -1,7 +1,8 @@
 """Dissimilarities between rows of the data, as functions whose address a kernel takes as an argument.
 
 A row function ``f(x, params, i, js, out)`` writes to ``out[t]`` the dissimilarity between the rows ``i`` and ``js[t]``
-of `x`. All of them have one type for one dtype of `x`, so that a kernel which takes one is compiled once for all.
+of `x`. In machine code all of them take words, so that a kernel which takes one is compiled once for all, and for all
+dtypes of `x`.
 
 Names and values are those of SciPy's ``cdist``, except that zero divided by zero is zero here. All arithmetic is in
 float64, also on float32 data. A pair has one value to the last bit, whichever of the two comes first.
@@ -14,13 +15,10 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, overload
 
-from evertree.kernels.compile import REASSOCIATE, inline, inline_sum
+from evertree.kernels.compile import IS_COMPILED, OPTIONS, REASSOCIATE, inline, inline_sum, kernel, when_compiling
+from evertree.kernels.signatures import Configuration, DataMatrix, Floats, Ints
 
 
 @inline
@@ -226,97 +224,67 @@ def dissimilarity(name, x, params, i, j):
     return _PAIRS[name](name, x, params, i, j)
 
 
-@overload(
-    dissimilarity,
-    jit_options={"_nrt": False, "forceinline": True, "error_model": "numpy", "fastmath": set(REASSOCIATE)},
-)
-def _compiled_dissimilarity(name, x, params, i, j):
-    return _PAIRS[name.literal_value] if isinstance(name, types.StringLiteral) else None
+def _tell_compiler() -> None:
+    from evertree.kernels import numba_compiler
+
+    def typed(name, x, params, i, j):
+        return _PAIRS.get(numba_compiler.literal(name))
+
+    options = {**OPTIONS, "forceinline": True, "error_model": "numpy", "fastmath": set(REASSOCIATE)}
+    numba_compiler.overload(dissimilarity, typed, options)
 
 
-def _row(name: str, label: str) -> Callable[..., None]:
-    """The row function of a dissimilarity, with its own label.
+def _row(name: str) -> Any:
+    """The row function of a dissimilarity, with the name as a constant."""
 
-    The name is a constant of the function, which Numba's cache distinguishes. The label makes it keep every function in
-    its own file: in one file, two processes that compile at the same time could get each other's machine code.
-    """
-
-    def row(x, params, i, js, out):
+    def row(x: DataMatrix, params: Floats, i: int, js: Ints, out: Floats) -> None:
         for t in range(js.size):
             j = np.int64(js[t])
             out[t] = dissimilarity(name, x, params, min(i, j), max(i, j))
 
-    row.__name__ = row.__qualname__ = label
-    return row
+    row.__name__ = row.__qualname__ = name
+    return kernel(row)
 
 
-#: The row functions in Python. Those of `stored` look up in a triangle, of which `x` is a view of shape (1, N): the
-#: rows i > j have their entry at i (i − 1) / 2 + j. The first entry of `params` is a factor for `sqeuclidean`, p for
-#: `minkowski`, and for `jensenshannon` the base of the logarithm, where 0 means e; the others ignore it.
-ROWS: dict[str, Callable[..., None]] = {name: _row(name, name) for name in _PAIRS}
+#: The row functions. Those of `stored` look up in a triangle, of which `x` is a view of shape (1, N): the rows i > j
+#: have their entry at i (i − 1) / 2 + j. The first entry of `params` is a factor for `sqeuclidean`, p for `minkowski`,
+#: and for `jensenshannon` the base of the logarithm, where 0 means e; the others ignore it.
+ROWS: dict[str, Callable[..., None]] = {name: _row(name) for name in _PAIRS}
 
 
-def _signature(dtype: Any) -> Any:
-    """The type of all row functions on data of this dtype."""
-    x = types.Array(numba.from_dtype(np.dtype(dtype)), 2, "C")
-    return types.void(x, types.float64[::1], types.int64, types.int32[::1], types.float64[::1])
-
-
-def _call_row(row, x, params, i, js, out):
-    """Call a row function by its address."""
+def call_row(row, x, params, i, js, out):
+    """Call a row function by what `row_address` has found."""
     row(x, params, i, js, out)
 
 
-def _compiled_call_row(_typing, row, x, params, i, js, out):
-    """The same for the compiler.
+if IS_COMPILED:
+    when_compiling(_tell_compiler)
+    from evertree.kernels.compile import AddressCall
 
-    Numba supports functions as arguments too, but takes 0.2 ms per kernel call to find the address of one.
-    """
-
-    def generate(context, builder, signature, args):
-        kinds = [context.get_value_type(kind) for kind in signature.args[1:]]
-        function = ir.FunctionType(context.get_value_type(types.none), kinds)
-        builder.call(builder.inttoptr(args[0], function.as_pointer()), args[1:])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, x, params, types.int64, js, out), generate
-
-
-call_row = _call_row if numba.config.DISABLE_JIT else intrinsic(_compiled_call_row)
-
-
-def row_address(row: Any) -> Any:
-    """What `call_row` takes: the address of machine code, or the function itself if nothing is compiled."""
-    return row if numba.config.DISABLE_JIT else row.address
+    call_row = AddressCall(call_row)
 
 
 @cache
-def row_function(name: str, dtype: Any) -> Any:
-    """The row function with this name: machine code for data of this dtype, cached on disk.
-
-    Called from Python instead, it runs in Python. All steps are in this file, which is what Numba's cache looks at.
-    """
-    if numba.config.DISABLE_JIT:
-        return ROWS[name]
-    function = _row(name, f"{name}_{np.dtype(dtype)}")
-    try:
-        return numba.cfunc(_signature(dtype), cache=True, _nrt=False)(function)
-    except RuntimeError:  # it cannot be cached: compile in every process
-        return numba.cfunc(_signature(dtype), _nrt=False)(function)
+def row_address(name: str, dtype: Any) -> Any:
+    """What `call_row` takes: where the machine code of a row function is, or the function itself in plain Python."""
+    row: Any = ROWS[name]
+    return row.address(Configuration(None, None, str(dtype))) if IS_COMPILED else row
 
 
 @lru_cache
-def compiled_row(metric: Callable[..., Any], dtype: Any) -> Any:
+def compiled_row(metric: Callable[..., Any]) -> Any:
     """The row function of a metric that a user compiled with Numba, a function of two rows.
 
-    It is called with the row of smaller index first, and not at all for a row and itself. An exception does not
-    propagate through the kernel: it is printed, and the missing values are NaN.
+    It is called with the row of smaller index first, and not at all for a row and itself.
     """
 
-    def row(x, params, i, js, out):
-        out[: js.size] = np.nan
+    def row(x: DataMatrix, params: Floats, i: int, js: Ints, out: Floats) -> None:
         for t in range(js.size):
             j = np.int64(js[t])
-            out[t] = 0.0 if i == j else np.float64(metric(x[min(i, j)], x[max(i, j)]))
+            out[t] = 0.0 if i == j else np.float64(metric(x[min(i, j)], x[max(i, j)]))  # type: ignore[call-overload]
 
-    return row if numba.config.DISABLE_JIT else numba.cfunc(_signature(dtype))(row)
+    if not IS_COMPILED:
+        return row
+    from evertree.kernels.calls import KernelOfUser
+
+    return KernelOfUser(row, {})

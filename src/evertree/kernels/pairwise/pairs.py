@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import BLOCK, GROUP, NULL, SQUARE_ROOT
+from evertree.kernels.columns import BLOCK, GROUP, NULL, SQUARE_ROOT, Pairs
 from evertree.kernels.compile import inline, inline_sum, kernel, step
 from evertree.kernels.pairwise.dissimilarities import call_row
 from evertree.kernels.shared.topology import hangs, is_leaf
+from evertree.kernels.signatures import DataMatrix, Floats, Ints
 
 #: A block is this short if the first dissimilarities often decide.
 FIRST = 8
@@ -287,7 +288,7 @@ def distance(pairs, dissimilarity):
 
 
 @kernel
-def find_pivots(pairs, rows):
+def find_pivots(pairs: Pairs, rows: Ints) -> None:
     """Choose pivots among `rows`, each as far as possible from those before it; fill ``pairs.pivot``. O(n m)."""
     pairs.state["n_pivots"][0] = 0
     chosen = rows[0]
@@ -327,7 +328,7 @@ def is_pivot(pairs, row):
 
 
 @kernel
-def fill_condensed(pairs, rows, condensed):
+def fill_condensed(pairs: Pairs, rows: Ints, condensed: Floats) -> None:
     """Fill `condensed` with the dissimilarities of all pairs of `rows`, in SciPy's order. O(n² m)."""
     start = 0
     for r in range(rows.size - 1):
@@ -338,13 +339,7 @@ def fill_condensed(pairs, rows, condensed):
 
 
 @kernel
-def fill_row(row, x, params, i, others, out):
-    """Fill `out` with the dissimilarities between row `i` of `x` and `others`. O(m) each."""
-    call_row(row, x, params, np.int64(i), others, out)
-
-
-@kernel
-def store_rows(x, rows, others, matrix):
+def store_rows(x: DataMatrix, rows: Ints, others: Ints, matrix: DataMatrix) -> None:
     """Store line a of `matrix` as the dissimilarities between row ``rows[a]`` of a triangle and `others`."""
     for a in range(rows.size):
         for b in range(others.size):

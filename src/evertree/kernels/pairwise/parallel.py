@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import BLOCK
+from evertree.kernels.columns import BLOCK, PairTree
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.pairwise.pairs import bounds, evaluate, measure_pivots
 from evertree.kernels.pairwise.point import point_to_union
 from evertree.kernels.pairwise.search import add_members
 from evertree.kernels.shared.topology import is_leaf
+from evertree.kernels.signatures import AnyLinkage, FloatCube, Ints
 
 #: Points measured together: the data of more would not fit into the cache.
 TOGETHER = 8
@@ -49,7 +50,9 @@ def unite_ahead(linkage, tree, nodes, ahead):
 
 
 @kernel
-def measure_ahead(tree, linkage, rows, others, mates, nodes, ahead):
+def measure_ahead(
+    tree: PairTree, linkage: AnyLinkage, rows: Ints, others: Ints, mates: Ints, nodes: Ints, ahead: FloatCube
+) -> None:
     """Fill `ahead` with bounds on the linkage between each of `rows`, about to be inserted, and every node.
 
     `mates` are all rows inserted together with these, `others` are the mates and the rows of the leaves in the tree;
@@ -69,6 +72,6 @@ def measure_ahead(tree, linkage, rows, others, mates, nodes, ahead):
 
 
 @kernel
-def measure_members(tree, linkage, a, rows, start, stop):
+def measure_members(tree: PairTree, linkage: AnyLinkage, a: int, rows: Ints, start: int, stop: int) -> None:
     """Add members of `a` to its linkage to the leaves from row `start` to `stop`. See `search_pairs.add_members`."""
     add_members(linkage, tree, np.int64(a), rows, np.int64(start), np.int64(stop))

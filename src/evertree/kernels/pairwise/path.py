@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NULL
+from evertree.kernels.columns import NULL, PairTree
 from evertree.kernels.compile import inline, kernel, step
 from evertree.kernels.dispatch import linkage_may_define
 from evertree.kernels.pairwise.check import (
@@ -23,6 +23,7 @@ from evertree.kernels.pairwise.point import is_known, judge_bounds, make_known, 
 from evertree.kernels.pairwise.values import value_between
 from evertree.kernels.shared.topology import attach, detach, is_leaf, sibling
 from evertree.kernels.shared.worklist import note_due, push
+from evertree.kernels.signatures import AnyLinkage, Ints
 
 
 @linkage_may_define
@@ -205,7 +206,7 @@ def let_go(linkage, tree, work, i):
 
 
 @kernel
-def compute_all(tree, linkage, nodes):
+def compute_all(tree: PairTree, linkage: AnyLinkage, nodes: Ints) -> None:
     """Compute sizes, births and heights of the inner nodes among `nodes`, children first. O(n² m) at most.
 
     Nothing is known about cross values.

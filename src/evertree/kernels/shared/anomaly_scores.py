@@ -12,10 +12,11 @@ import math
 
 import numpy as np
 
-from evertree.kernels.columns import NULL
+from evertree.kernels.columns import NULL, MeanTree, Tree
 from evertree.kernels.compile import inline, inline_sum, kernel
 from evertree.kernels.shared.linkage_values import height_of, is_first, value_to_point
 from evertree.kernels.shared.topology import is_leaf, sibling
+from evertree.kernels.signatures import AnyLinkage, DataMatrix, Floats, Ints
 
 # The measures.
 DISPLACEMENT, JUMP = 0, 1
@@ -52,7 +53,16 @@ def standing_apart(measure, size, size_beside, height, height_above, enough):
 
 
 @kernel
-def score_points(tree, linkage, points, measure, score, node, beside, joined):
+def score_points(
+    tree: MeanTree,
+    linkage: AnyLinkage,
+    points: DataMatrix,
+    measure: int,
+    score: Floats,
+    node: Ints,
+    beside: Ints,
+    joined: Floats,
+) -> None:
     """Score points of weight 1 that are not in the tree, each as if it alone were inserted.
 
     Each descends from the root to the nearer child (a tie goes to the older) as long as it would join that child before
@@ -90,7 +100,17 @@ def score_points(tree, linkage, points, measure, score, node, beside, joined):
 
 
 @kernel
-def score_places(tree, linkage, place, value, measure, score, node, beside, joined):
+def score_places(
+    tree: Tree,
+    linkage: AnyLinkage,
+    place: Ints,
+    value: Floats,
+    measure: int,
+    score: Floats,
+    node: Ints,
+    beside: Ints,
+    joined: Floats,
+) -> None:
     """As `score_points`, for points whose places, the nodes beside which they would be attached, and ζ are known."""
     for k in range(place.size):
         u = np.int64(place[k])
@@ -109,7 +129,7 @@ def score_places(tree, linkage, place, value, measure, score, node, beside, join
 
 
 @kernel
-def score_leaves(tree, linkage, nodes, measure, score, node):
+def score_leaves(tree: Tree, linkage: AnyLinkage, nodes: Ints, measure: int, score: Floats, node: Ints) -> None:
     """Score the points of the tree: fill ``score[u]`` and ``node[u]``, the one above or at `u` that stands apart most.
 
     `nodes` are all nodes, children first. NULL if nothing stands apart. O(n).

@@ -6,16 +6,26 @@ cluster is compared, when it is formed, with all that exist. These replays do no
 
 from __future__ import annotations
 
-from evertree.kernels.columns import NULL
+from evertree.kernels.columns import NULL, MeanTree
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.shared.check import merges_above
 from evertree.kernels.shared.linkage_values import linkage_value
 from evertree.kernels.shared.nn_chain import Radii, bury, get, radius, unite, unite_radii
 from evertree.kernels.shared.topology import is_leaf
+from evertree.kernels.signatures import (
+    AnyLinkage,
+    FloatMatrix,
+    Floats,
+    Ints,
+    LinkageWithCenters,
+    LinkageWithRecurrence,
+    LongInts,
+    LongMatrix,
+)
 
 
 @kernel
-def replay_means(tree, linkage, nodes, alive, place):
+def replay_means(tree: MeanTree, linkage: AnyLinkage, nodes: Ints, alive: Ints, place: Ints) -> tuple[int, int]:
     """Replay the merges of a `MeanTree`. O(n² m), with no more memory than the tree.
 
     `nodes` are the leaves and then the inner nodes in order of height; `alive` (n,) and `place` (capacity,) are
@@ -61,7 +71,9 @@ def find_too_close(linkage, value_of, clusters, alive, n_alive, a, dies):
 
 
 @kernel
-def replay_by_recurrence(linkage, d, size, alive, merges, death):
+def replay_by_recurrence(
+    linkage: LinkageWithRecurrence, d: FloatMatrix, size: Floats, alive: LongInts, merges: LongMatrix, death: Floats
+) -> tuple[int, int, int]:
     """Replay merges of slots, as in `evertree.kernels.shared.nn_chain`, by `eq.Recurrence`. O(n²).
 
     ``d`` (n, n), ``size`` (n,) and ``alive`` (n,) as in `merge_by_recurrence`. ``death`` (2 n - 1,) holds the height at
@@ -87,7 +99,15 @@ def replay_by_recurrence(linkage, d, size, alive, merges, death):
 
 
 @kernel
-def replay_by_radius(linkage, d, farthest, ring, alive, merges, death):
+def replay_by_radius(
+    linkage: LinkageWithCenters,
+    d: FloatMatrix,
+    farthest: FloatMatrix,
+    ring: LongInts,
+    alive: LongInts,
+    merges: LongMatrix,
+    death: Floats,
+) -> tuple[int, int, int]:
     """As `replay_by_recurrence`, for minimax linkage. O(n²), and O(|A| + |B|) for each pair of clusters."""
     n = d.shape[0]
     dies = death[:n]

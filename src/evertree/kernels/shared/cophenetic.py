@@ -6,7 +6,9 @@ node with children a and b are the range of a times the range of b.
 
 from __future__ import annotations
 
+from evertree.kernels.columns import Tree
 from evertree.kernels.compile import inline, kernel
+from evertree.kernels.signatures import Floats, Ints, LongInts
 
 
 @inline
@@ -18,7 +20,16 @@ def condensed_index(n, i, j):
 
 
 @kernel
-def average_heights(tree, inner, first, stop, leaves, position, dissimilarity, height):
+def average_heights(
+    tree: Tree,
+    inner: Ints,
+    first: Ints,
+    stop: Ints,
+    leaves: Ints,
+    position: LongInts,
+    dissimilarity: Floats,
+    height: Floats,
+) -> None:
     """Fill ``height[u]`` for each of `inner` with the average linkage (`eq.AverageLinkage`) between its children."""
     n = leaves.size
     for u in inner:
@@ -34,7 +45,16 @@ def average_heights(tree, inner, first, stop, leaves, position, dissimilarity, h
 
 
 @kernel
-def spread_heights(tree, inner, first, stop, leaves, position, height, condensed):
+def spread_heights(
+    tree: Tree,
+    inner: Ints,
+    first: Ints,
+    stop: Ints,
+    leaves: Ints,
+    position: LongInts,
+    height: Floats,
+    condensed: Floats,
+) -> None:
     """Fill the condensed matrix with the height of the node at which each pair meets."""
     n = leaves.size
     for u in inner:

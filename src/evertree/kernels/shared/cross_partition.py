@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import EVERYWHERE, NULL, UNLIMITED
+from evertree.kernels.columns import EVERYWHERE, NULL, UNLIMITED, MeanTree, Search
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.shared.linkage_values import distance_factor, least_value
 from evertree.kernels.shared.neighbours import forget_near
 from evertree.kernels.shared.topology import is_leaf, sibling
+from evertree.kernels.signatures import AnyLinkage, Bools, Floats, IntMatrix, Ints, LongInts
 from evertree.kernels.statistics.means import sq_dist, sq_dist_error
 from evertree.kernels.statistics.search import descend_means, exhaust_means
 
 
 @kernel
-def find_leaf_ranges(children, n_leaves, first, stop):
+def find_leaf_ranges(children: IntMatrix, n_leaves: int, first: LongInts, stop: LongInts) -> None:
     """Fill ``first[u]`` and ``stop[u]`` with the range of leaves below each node of subtrees in postorder. O(n).
 
     Leaves come first, then the unions of `children`, each after its children.
@@ -28,7 +29,7 @@ def find_leaf_ranges(children, n_leaves, first, stop):
 
 
 @kernel
-def open_paths(children, n_leaves, is_wanted, is_open):
+def open_paths(children: IntMatrix, n_leaves: int, is_wanted: Bools, is_open: Bools) -> None:
     """Set `is_open` for the unions above each wanted node, and above each union that is open already. O(n)."""
     for j in range(children.shape[0]):
         for turn in range(2):
@@ -38,7 +39,7 @@ def open_paths(children, n_leaves, is_wanted, is_open):
 
 
 @kernel
-def find_limits(tree, linkage, nodes, limit):
+def find_limits(tree: MeanTree, linkage: AnyLinkage, nodes: LongInts, limit: Floats) -> None:
     """Fill `limit` with the height of the parent of each of `nodes`, minus a bound on its rounding error. O(m)."""
     for i in range(nodes.size):
         u = np.int64(nodes[i])
@@ -60,7 +61,16 @@ def find_below(linkage, tree, search, a, start):
 
 
 @kernel
-def find_partners(tree, search, linkage, queries, twins, starts, partner, value):
+def find_partners(
+    tree: MeanTree,
+    search: Search,
+    linkage: AnyLinkage,
+    queries: Ints,
+    twins: LongInts,
+    starts: LongInts,
+    partner: Ints,
+    value: Floats,
+) -> None:
     """For each of `queries`, fill in its partner in a blocking pair below ``starts[i]``, or NULL, and ζ.
 
     A query is a leaf outside the tree with the statistics of a node of another part. Its parent, also outside, has the
@@ -91,7 +101,9 @@ def may_contain_partner(linkage, tree, search, a, u):
 
 
 @kernel
-def choose_stubs(tree, search, linkage, queries, owner, own, stubs):
+def choose_stubs(
+    tree: MeanTree, search: Search, linkage: AnyLinkage, queries: Ints, owner: LongInts, own: int, stubs: IntMatrix
+) -> None:
     """Fill each row of `stubs` with leaves of other owners that may contain a partner of a query, then NULL.
 
     ``owner[row]`` is the owner of a leaf. The leaves are those that the query visited, the nearest first; if searches

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from evertree.kernels.columns import NULL
+from evertree.kernels.columns import NULL, Tree
 from evertree.kernels.compile import kernel
+from evertree.kernels.signatures import Bools, Ints
 
 
 @kernel
-def split_above(tree, nodes, is_split):
+def split_above(tree: Tree, nodes: Ints, is_split: Bools) -> None:
     """Mark every node above a split node as split too. O(n). `nodes` are all nodes, children first."""
     for u in nodes:
         p = tree.parent[u]

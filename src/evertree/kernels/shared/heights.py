@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from evertree.kernels.columns import AnyTree, Tree
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.partner_search import value_up_to
 from evertree.kernels.shared.topology import is_leaf
+from evertree.kernels.signatures import AverageLinkage, Floats, Ints
 
 
 @kernel
-def make_monotone(tree, nodes, height):
+def make_monotone(tree: Tree, nodes: Ints, height: Floats) -> None:
     """Raise ``height[u]`` of each of `nodes`, children first, to that of its children. O(n)."""
     for u in nodes:
         if not is_leaf(u):
@@ -18,7 +20,7 @@ def make_monotone(tree, nodes, height):
 
 
 @kernel
-def sum_value(tree, average, nodes):
+def sum_value(tree: AnyTree, average: AverageLinkage, nodes: Ints) -> float:
     """Σ over pairs of w_i w_j d(i, j) · (size of the node at which i and j meet), for all `nodes`.
 
     The pairs that meet at a node are those between its children, so their sum is the average linkage of the children

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import HOMOGENEOUS, NULL, STABLE_FROM_BELOW
-from evertree.kernels.compile import inline, long_kernel
+from evertree.kernels.columns import HOMOGENEOUS, NULL, STABLE_FROM_BELOW, AnyTree, Worklist
+from evertree.kernels.compile import inline, kernel
 from evertree.kernels.dispatch import by_property
 from evertree.kernels.pairwise.check import BUSY
 from evertree.kernels.shared.check import find_near, is_inverted, update_after_move
 from evertree.kernels.shared.partner_search import value_up_to
 from evertree.kernels.shared.topology import sibling, swap_with_uncle
 from evertree.kernels.shared.worklist import pop, pop_lowest, push
+from evertree.kernels.signatures import AnyLinkage
 
 
 @inline
@@ -84,8 +85,8 @@ def note_empty(work):
     work.state["moves_before"][0] = work.state["moves"][0]
 
 
-@long_kernel
-def homogenise(tree, work, linkage, max_checks, max_moves):
+@kernel
+def homogenise(tree: AnyTree, work: Worklist, linkage: AnyLinkage, max_checks: int, max_moves: int) -> None:
     """Refine until the worklist is empty, or a limit is reached.
 
     `tab.OHC`: find a node at which local homogeneity is violated; swap its child `far`, the one with the larger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NULL, UNLIMITED, MeanTree, PairTree
+from evertree.kernels.columns import NULL, UNLIMITED, AnyTree, MeanTree, PairTree, Worklist
 from evertree.kernels.compile import choose, inline, kernel
 from evertree.kernels.pairwise.path import take_in
 from evertree.kernels.pairwise.point import measure_point, nearer_to_point
@@ -12,6 +12,7 @@ from evertree.kernels.shared.homogenise import homogenise
 from evertree.kernels.shared.linkage_values import nearer_child
 from evertree.kernels.shared.topology import attach, is_leaf
 from evertree.kernels.shared.worklist import push, refresh_up
+from evertree.kernels.signatures import AnyLinkage, Ints
 
 
 def _prepare_means(linkage, tree, i):
@@ -71,13 +72,7 @@ def insert_leaf(tree, work, linkage, i):
 
 
 @kernel
-def place_leaf(tree, work, linkage, i):
-    """Insert leaf `i` where it belongs, without the moves that may follow."""
-    insert_leaf(tree, work, linkage, i)
-
-
-@kernel
-def insert_leaves(tree, work, linkage, leaves):
+def insert_leaves(tree: AnyTree, work: Worklist, linkage: AnyLinkage, leaves: Ints) -> None:
     """Insert `leaves` one after the other, making the tree homogeneous after each."""
     for i in leaves:
         insert_leaf(tree, work, linkage, i)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import MeanTree, PairTree
+from evertree.kernels.columns import AnyTree, MeanTree, PairTree, Search
 from evertree.kernels.compile import choose, kernel
 from evertree.kernels.pairwise.point import point_value
 from evertree.kernels.shared.insert import find_place, prepare
 from evertree.kernels.shared.linkage_values import linkage_value
 from evertree.kernels.shared.stabilise import search_place
+from evertree.kernels.signatures import AnyLinkage, Floats, Ints
 
 
 def _value_by_means(linkage, tree, i, u):
@@ -25,7 +26,9 @@ value_beside = choose("tree", {MeanTree: _value_by_means, PairTree: _value_by_pa
 
 
 @kernel
-def find_places(tree, search, linkage, leaves, is_stable, place, value):
+def find_places(
+    tree: AnyTree, search: Search, linkage: AnyLinkage, leaves: Ints, is_stable: int, place: Ints, value: Floats
+) -> None:
     """Fill `place` with the node beside which each of `leaves` would be attached, and `value` with ζ between the two.
 
     By search, or by `tab.Insert`. The leaves are detached, and the tree does not change, except for the state of

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import BOTH_LISTS, NO_LIST, NULL, TO_FIND, MeanTree, PairTree
+from evertree.kernels.columns import BOTH_LISTS, NO_LIST, NULL, TO_FIND, MeanTree, PairTree, Search, Tree
 from evertree.kernels.compile import choose, inline, kernel, short_step, step
 from evertree.kernels.pairwise.pairs import dissimilarity
 from evertree.kernels.shared.topology import hangs
+from evertree.kernels.signatures import Ints
 from evertree.kernels.statistics.means import sq_dist
 
 
@@ -145,7 +146,7 @@ def improve_lists(linkage, tree, search, find, max_steps):
 
 
 @kernel
-def forget_leaves(search, leaves, steps):
+def forget_leaves(search: Search, leaves: Ints, steps: int) -> None:
     """Empty the lists of `leaves`, which hold other points now; leaves that were near them must ask again."""
     for i in leaves:
         for k in range(search.near.shape[1]):
@@ -156,7 +157,7 @@ def forget_leaves(search, leaves, steps):
 
 
 @kernel
-def forget_all(tree, search, steps):
+def forget_all(tree: Tree, search: Search, steps: int) -> None:
     """Empty all lists."""
     for row in range(tree.state["leaf_top"][0]):
         forget_near(search, 2 * row, steps if tree.state["root"][0] != NULL and hangs(tree, 2 * row) else 0)

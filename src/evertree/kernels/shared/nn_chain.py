@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from evertree.kernels.columns import NULL
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.shared.recurrence import linkage_of_union
+from evertree.kernels.signatures import FloatMatrix, Floats, LinkageWithRecurrence, LongInts, LongMatrix
 
 
 @inline
@@ -99,7 +100,15 @@ def unite(linkage, z, size, alive, n_alive, a, b):
 
 
 @kernel
-def merge_by_recurrence(linkage, d, size, chain, alive, merges, height):
+def merge_by_recurrence(
+    linkage: LinkageWithRecurrence,
+    d: FloatMatrix,
+    size: Floats,
+    chain: LongInts,
+    alive: LongInts,
+    merges: LongMatrix,
+    height: Floats,
+) -> None:
     """Merge n points until one cluster is left (`tab.HAC`), for a linkage with a recurrence (`eq.Recurrence`). O(n²).
 
     ``d`` (n, n) holds ζ of every two points, no NaN; it is overwritten above the diagonal, and not read elsewhere.
@@ -189,7 +198,16 @@ def unite_radii(radii, alive, n_alive, a, b):
 
 
 @kernel
-def merge_by_radius(d, farthest, bound, ring, chain, alive, merges, height):
+def merge_by_radius(
+    d: FloatMatrix,
+    farthest: FloatMatrix,
+    bound: FloatMatrix,
+    ring: LongInts,
+    chain: LongInts,
+    alive: LongInts,
+    merges: LongMatrix,
+    height: Floats,
+) -> None:
     """Merge n points until one cluster is left (`tab.HAC`), for minimax linkage (`eq.MinimaxLinkage`).
 
     ``d`` (n, n) is symmetric with zeros on its diagonal and without NaN. ``farthest`` and ``bound`` (n, n), ``ring``,
@@ -227,7 +245,7 @@ def find_top(top, p):
 
 
 @kernel
-def label_merges(merges, height, top, Z):
+def label_merges(merges: LongMatrix, height: Floats, top: LongInts, Z: FloatMatrix) -> None:
     """Fill SciPy's `Z` (n - 1, 4) from merges that are sorted by height, parts first. O(n log n).
 
     ``merges`` (n - 1, 2) names each cluster by any of its points. ``top`` (n,) int64 is workspace: a point closer to

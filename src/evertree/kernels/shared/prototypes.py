@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import BLOCK
+from evertree.kernels.columns import BLOCK, MeanTree, PairTree
 from evertree.kernels.compile import kernel
 from evertree.kernels.pairwise.pairs import collect_rows, copy_rows, evaluate, radius_around
 from evertree.kernels.pairwise.radius import center_of, just_above
 from evertree.kernels.shared.topology import is_leaf
+from evertree.kernels.signatures import AnyLinkage, Floats, Ints, LinkageWithCenters, LinkageWithRecurrence
 from evertree.kernels.statistics.means import sq_dist, sq_dist_error
 
 
 @kernel
-def find_nearest_to_mean(tree, linkage, nodes, rows, found):
+def find_nearest_to_mean(tree: MeanTree, linkage: AnyLinkage, nodes: Ints, rows: Ints, found: Ints) -> None:
     """Fill ``found[t]`` with the leaf below ``nodes[t]`` that is nearest to its mean. O(m) per leaf below each."""
     for t in range(nodes.size):
         count = collect_rows(tree, nodes[t], rows)
@@ -34,7 +35,7 @@ def find_nearest_to_mean(tree, linkage, nodes, rows, found):
 
 
 @kernel
-def find_centers(tree, linkage, nodes, found):
+def find_centers(tree: PairTree, linkage: LinkageWithCenters, nodes: Ints, found: Ints) -> None:
     """Fill ``found[t]`` with the leaf around which the covering radius of ``nodes[t]`` is reached."""
     pairs = tree.pairs
     for t in range(nodes.size):
@@ -59,7 +60,7 @@ def find_centers(tree, linkage, nodes, found):
 
 
 @kernel
-def find_medoids(tree, linkage, nodes, total, medoid):
+def find_medoids(tree: PairTree, linkage: LinkageWithRecurrence, nodes: Ints, total: Floats, medoid: Ints) -> None:
     """Fill ``medoid[u]`` for each of `nodes`, a subtree children first, with the leaf of least total dissimilarity.
 
     `total`, zeros by row, becomes the weighted sum of dissimilarities to the members of the largest node done so far. A

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from evertree.kernels.columns import NULL
+from evertree.kernels.columns import NULL, Tree
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.shared.topology import is_leaf, sibling
+from evertree.kernels.signatures import Ints, LongInts
 
 
 @inline
@@ -15,7 +16,9 @@ def heavy_child(tree, first, stop, u):
 
 
 @kernel
-def sum_purity(tree, nodes, first, stop, classes, n_of_class, n_of_light):
+def sum_purity(
+    tree: Tree, nodes: Ints, first: Ints, stop: Ints, classes: LongInts, n_of_class: LongInts, n_of_light: LongInts
+) -> float:
     """Σ over pairs of the same class of the share of that class in the node at which the pair meets.
 
     `nodes` are in postorder, ``classes[i]`` is the class of the i-th leaf among them; `n_of_class` and `n_of_light` are

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from evertree.kernels.columns import Tree
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.topology import attach
+from evertree.kernels.signatures import Ints, LongInts
 
 
 @kernel
-def grow_at_random(tree, leaves, picks):
+def grow_at_random(tree: Tree, leaves: Ints, picks: LongInts) -> None:
     """Attach `leaves`, with rows 0, 1, …, in an empty tree, each beside a node picked from those before it.
 
     With i leaves there are 2i − 1 nodes, the root among them; ``picks[i - 1]`` says which: one of the i leaves, or one

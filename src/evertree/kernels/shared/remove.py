@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from evertree.kernels.columns import NULL, STALE, WAITS
+from evertree.kernels.columns import NULL, STALE, WAITS, MeanTree, PairTree, Worklist
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.pairwise.path import let_go
 from evertree.kernels.shared.topology import detach, hangs, sibling
 from evertree.kernels.shared.worklist import push, refresh
+from evertree.kernels.signatures import AnyLinkage, Ints
 
 
 @inline
@@ -36,7 +37,7 @@ def refresh_path(linkage, tree, work, u):
 
 
 @kernel
-def detach_leaves_of_pairs(tree, work, linkage, leaves):
+def detach_leaves_of_pairs(tree: PairTree, work: Worklist, linkage: AnyLinkage, leaves: Ints) -> None:
     """Take `leaves` out of a tree of pairs one by one. O(n m) each, and more if a height must be recomputed.
 
     This happens if a point was decisive for the height, and always for minimax linkage: then the pairs of the node are
@@ -48,7 +49,7 @@ def detach_leaves_of_pairs(tree, work, linkage, leaves):
 
 
 @kernel
-def detach_leaves(tree, work, linkage, leaves, siblings):
+def detach_leaves(tree: MeanTree, work: Worklist, linkage: AnyLinkage, leaves: Ints, siblings: Ints) -> None:
     """Take `leaves` out of the tree. O(m) for each node above any of them, no matter how many are below it.
 
     `siblings` is workspace for as many nodes. The leaves themselves stay allocated.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evertree.kernels.columns import NULL
 from evertree.kernels.compile import inline, kernel
+from evertree.kernels.signatures import Bools, Data, DataMatrix, IntMatrix, Ints
 
 
 @inline
@@ -14,7 +15,7 @@ def swap_rows(matrix, u, row):
 
 
 @kernel
-def relabel(near, place):
+def relabel(near: IntMatrix, place: Ints) -> None:
     """Replace each node in the lists `near` by its new number. O(n)."""
     for row in range(near.shape[0]):
         for k in range(near.shape[1]):
@@ -23,7 +24,7 @@ def relabel(near, place):
 
 
 @kernel
-def permute_rows(matrix, place, is_done, row):
+def permute_rows(matrix: DataMatrix, place: Ints, is_done: Bools, row: Data) -> None:
     """Move row u of `matrix` to ``place[u]``, a permutation. `is_done` and `row` are workspace. O(n m)."""
     for u in range(place.size):
         is_done[u] = False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NULL, UNLIMITED
+from evertree.kernels.columns import NULL, UNLIMITED, AnyTree, MeanTree, Search, Tree, Worklist
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.check import is_blocking
 from evertree.kernels.shared.graft import resolve
@@ -17,11 +17,12 @@ from evertree.kernels.shared.partner_search import value_up_to
 from evertree.kernels.shared.stabilise import fill_list, find_partner, guard_level
 from evertree.kernels.shared.topology import hangs
 from evertree.kernels.shared.worklist import clear_due, note_due
+from evertree.kernels.signatures import AnyLinkage, Bytes, DataMatrix, IntMatrix, Ints
 from evertree.kernels.statistics.search import descend_means
 
 
 @kernel
-def find_partners(tree, search, linkage, nodes, partners):
+def find_partners(tree: MeanTree, search: Search, linkage: AnyLinkage, nodes: Ints, partners: Ints) -> None:
     """Fill `partners` with the node in a blocking pair with each of `nodes`; NULL if none was found."""
     for k in range(nodes.size):
         a = np.int64(nodes[k])
@@ -29,7 +30,7 @@ def find_partners(tree, search, linkage, nodes, partners):
 
 
 @kernel
-def take_due(tree, work, nodes):
+def take_due(tree: Tree, work: Worklist, nodes: Ints) -> int:
     """Fill `nodes` with the next ones due for a search, in memory order; return how many. O(n)."""
     end = 2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])
     u = work.state["cursor"][0]
@@ -51,7 +52,9 @@ def take_due(tree, work, nodes):
 
 
 @kernel
-def graft_found(tree, work, search, linkage, nodes, partners):
+def graft_found(
+    tree: MeanTree, work: Worklist, search: Search, linkage: AnyLinkage, nodes: Ints, partners: Ints
+) -> None:
     """Make the grafts that `find_partners` found, one after the other, and the moves that follow each.
 
     A graft that is no longer needed, because of those before it, is not made, and its node is searched again later. If
@@ -78,7 +81,7 @@ def graft_found(tree, work, search, linkage, nodes, partners):
 
 
 @kernel
-def fill_lists(tree, search, linkage, rows, steps):
+def fill_lists(tree: AnyTree, search: Search, linkage: AnyLinkage, rows: Ints, steps: Bytes) -> None:
     """Fill the empty lists of neighbours of leaves by row, and `steps` with the number of steps left for each."""
     for k in range(rows.size):
         i = np.int64(2 * rows[k])
@@ -87,7 +90,7 @@ def fill_lists(tree, search, linkage, rows, steps):
 
 
 @kernel
-def ask_lists(tree, search, rows, near, near_value):
+def ask_lists(tree: MeanTree, search: Search, rows: Ints, near: IntMatrix, near_value: DataMatrix) -> None:
     """Fill rows of `near` with the neighbours of leaves by row, and their neighbours. O(N_NEAR² m) each.
 
     As `evertree.kernels.shared.neighbours.ask_neighbours`, but no list changes.
@@ -117,7 +120,7 @@ def ask_lists(tree, search, rows, near, near_value):
 
 
 @kernel
-def share_lists(search, rows, near, near_value, first, stop):
+def share_lists(search: Search, rows: Ints, near: IntMatrix, near_value: DataMatrix, first: int, stop: int) -> None:
     """Give `rows` the lists in `near`, and offer each leaf to its neighbours, but change only lists from `first` on.
 
     Those from `stop` on are left to others.
@@ -135,7 +138,7 @@ def share_lists(search, rows, near, near_value, first, stop):
 
 
 @kernel
-def find_nearest(tree, search, linkage, leaves, near):
+def find_nearest(tree: MeanTree, search: Search, linkage: AnyLinkage, leaves: Ints, near: Ints) -> None:
     """Fill `near` with the leaf of the tree that a descent finds nearest to each of `leaves`, which are detached."""
     for k in range(leaves.size):
         i = np.int64(leaves[k])

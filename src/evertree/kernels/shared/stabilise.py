@@ -11,10 +11,13 @@ from evertree.kernels.columns import (
     STABLE_FROM_BELOW,
     TO_EXCHANGE,
     UNLIMITED,
+    AnyTree,
     MeanTree,
     PairTree,
+    Search,
+    Worklist,
 )
-from evertree.kernels.compile import choose, inline, kernel, long_kernel
+from evertree.kernels.compile import choose, inline, kernel
 from evertree.kernels.dispatch import linkage_may_define
 from evertree.kernels.pairwise.check import BUSY
 from evertree.kernels.pairwise.search import are_lists_shared, find_near_points, partner_by_pairs, place_by_pairs
@@ -25,6 +28,7 @@ from evertree.kernels.shared.insert import hang
 from evertree.kernels.shared.neighbours import forget_near, improve_lists
 from evertree.kernels.shared.topology import hangs
 from evertree.kernels.shared.worklist import clear_due, note_due
+from evertree.kernels.signatures import AnyLinkage, Bools, Ints
 from evertree.kernels.statistics.search import find_near_means, partner_by_means, place_by_means
 
 #: Grafts per point before the guard acts.
@@ -139,8 +143,10 @@ def note_stable(tree, work):
     work.state["goal"][0] = STABLE
 
 
-@long_kernel
-def stabilise(tree, work, search, linkage, max_steps, max_moves):
+@kernel
+def stabilise(
+    tree: AnyTree, work: Worklist, search: Search, linkage: AnyLinkage, max_steps: int, max_moves: int
+) -> None:
     """Refine until no check is pending and no node is due for a search, or a limit is reached.
 
     A check is one step; a search, a graft or an improvement of a list of neighbours takes about as long as
@@ -193,7 +199,7 @@ def stabilise(tree, work, search, linkage, max_steps, max_moves):
 
 
 @kernel
-def insert_by_search(tree, work, search, linkage, leaves):
+def insert_by_search(tree: AnyTree, work: Worklist, search: Search, linkage: AnyLinkage, leaves: Ints) -> None:
     """Insert `leaves` one after the other, each where a search finds that it belongs; make the moves that follow."""
     for leaf in leaves:
         i = np.int64(leaf)
@@ -209,7 +215,7 @@ def insert_by_search(tree, work, search, linkage, leaves):
 
 
 @kernel
-def find_blocked(tree, search, linkage, nodes, blocked):
+def find_blocked(tree: AnyTree, search: Search, linkage: AnyLinkage, nodes: Ints, blocked: Bools) -> None:
     """Fill ``blocked[i]`` with whether ``nodes[i]`` is in a blocking pair, by exhaustive search. O(n m) each."""
     for i in range(nodes.size):
         a = np.int64(nodes[i])

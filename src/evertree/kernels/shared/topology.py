@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import FREE, NULL
+from evertree.kernels.columns import FREE, NULL, Tree
 from evertree.kernels.compile import inline, kernel
+from evertree.kernels.signatures import Ints
 
 
 @inline
@@ -79,14 +80,14 @@ def release(tree, u):
 
 
 @kernel
-def allocate_leaves(tree, leaves):
+def allocate_leaves(tree: Tree, leaves: Ints) -> None:
     """Fill `leaves` with unused leaves."""
     for i in range(leaves.size):
         leaves[i] = new_leaf(tree)
 
 
 @kernel
-def release_nodes(tree, nodes):
+def release_nodes(tree: Tree, nodes: Ints) -> None:
     """Put detached nodes on the lists of free nodes."""
     for u in nodes:
         release(tree, u)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from evertree.kernels.columns import Tree
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.topology import is_leaf
+from evertree.kernels.signatures import Ints
 
 
 @kernel
-def postorder(tree, root, nodes):
+def postorder(tree: Tree, root: int, nodes: Ints) -> int:
     """Fill the end of `nodes` with `root` and all below it, children first; return where they begin. Linear time.
 
     The child with the older point comes first, and the leaves below any node are contiguous. Reversed, this is a
@@ -37,7 +39,7 @@ def postorder(tree, root, nodes):
 
 
 @kernel
-def find_spans(tree, nodes, leaves, first, stop):
+def find_spans(tree: Tree, nodes: Ints, leaves: Ints, first: Ints, stop: Ints) -> None:
     """Find the range of the leaves below each node among all leaves.
 
     `nodes` are all nodes in postorder. Fills `leaves` with the leaves among them, and for each node u, ``first[u]`` and

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from evertree.kernels.columns import NULL
+from evertree.kernels.columns import NULL, AnyTree
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.check import find_near, is_inverted
+from evertree.kernels.signatures import AnyLinkage, Ints
 
 
 @kernel
-def find_violations(tree, linkage, found):
+def find_violations(tree: AnyTree, linkage: AnyLinkage, found: Ints) -> int:
     """Fill `found` with the nodes at which homogeneity is violated; return how many there are.
 
     O(n m) with statistics; O(n² m) at most for pairs.
@@ -30,7 +31,7 @@ SLACK_OF_MONOTONICITY = 4.0
 
 
 @kernel
-def find_inversions(tree, linkage, found):
+def find_inversions(tree: AnyTree, linkage: AnyLinkage, found: Ints) -> int:
     """Fill `found` with the nodes that are above their parent (`def.treeMonotonicity`); return how many. O(n m)."""
     tolerance = SLACK_OF_MONOTONICITY * linkage.tolerance
     count = 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NULL, QUEUED
+from evertree.kernels.columns import NULL, QUEUED, Worklist
 from evertree.kernels.compile import inline, kernel, short_step, step
 from evertree.kernels.shared.topology import is_leaf, sibling
+from evertree.kernels.signatures import Ints
 from evertree.kernels.statistics.merge import merge_children
 
 
@@ -78,7 +79,7 @@ def refresh_up(linkage, tree, work, u, stop):
 
 
 @kernel
-def push_bottom_up(work, nodes):
+def push_bottom_up(work: Worklist, nodes: Ints) -> None:
     """Queue all of `nodes`, given children first, so that the lowest are checked first."""
     for i in range(nodes.size - 1, -1, -1):
         push(work, nodes[i])

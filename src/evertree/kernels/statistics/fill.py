@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from evertree.kernels.columns import TO_FIND
+from evertree.kernels.columns import TO_FIND, MeanTree, Search, Worklist
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.neighbours import forget_leaves
 from evertree.kernels.shared.topology import new_leaf
+from evertree.kernels.signatures import DataMatrix, Floats, Ints, LongInts
 
 
 @kernel
-def fill_leaves(tree, work, search, leaves, x, weights, births):
+def fill_leaves(
+    tree: MeanTree, work: Worklist, search: Search, leaves: Ints, x: DataMatrix, weights: Floats, births: LongInts
+) -> None:
     """Write the rows of `leaves`: row i of `x` with its weight and insertion number. O(m) each."""
     for i in range(leaves.size):
         u = leaves[i]
@@ -26,7 +29,9 @@ def fill_leaves(tree, work, search, leaves, x, weights, births):
 
 
 @kernel
-def add_leaves(tree, work, search, leaves, x, weights, births):
+def add_leaves(
+    tree: MeanTree, work: Worklist, search: Search, leaves: Ints, x: DataMatrix, weights: Floats, births: LongInts
+) -> None:
     """Fill `leaves` with unused leaves, and write their rows as `fill_leaves` does."""
     for i in range(leaves.size):
         leaves[i] = new_leaf(tree)

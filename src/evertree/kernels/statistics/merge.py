@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from evertree.kernels.columns import MeanTree
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.shared.linkage_values import linkage_value, value_of_sq
 from evertree.kernels.shared.topology import children, is_leaf
+from evertree.kernels.signatures import AnyLinkage, Ints
 from evertree.kernels.statistics.means import merge_means
 
 #: Exceeds what a radius can lose to rounding.
@@ -41,7 +43,7 @@ def merge_after_move(linkage, tree, v):
 
 
 @kernel
-def merge_all(tree, linkage, nodes):
+def merge_all(tree: MeanTree, linkage: AnyLinkage, nodes: Ints) -> None:
     """Compute the statistics of the inner nodes among `nodes`, children first. O(n m)."""
     for u in nodes:
         if not is_leaf(u):

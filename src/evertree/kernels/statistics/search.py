@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import BY_NEIGHBOURS, EVERYWHERE, NULL, TO_EXCHANGE, UNLIMITED
+from evertree.kernels.columns import BY_NEIGHBOURS, EVERYWHERE, NULL, TO_EXCHANGE, UNLIMITED, MeanTree, Search
 from evertree.kernels.compile import inline, kernel, step
 from evertree.kernels.shared.check import is_blocking
 from evertree.kernels.shared.linkage_values import least_value, value_of_sq
 from evertree.kernels.shared.neighbours import forget_near, note_met
 from evertree.kernels.shared.partner_search import climb
 from evertree.kernels.shared.topology import is_leaf
+from evertree.kernels.signatures import Floats, Ints
 from evertree.kernels.statistics.means import sq_dist
 
 #: The search for a node is exhaustive if it has more than two in this many points: few nodes are higher than it, and
@@ -180,7 +181,7 @@ def place_by_means(linkage, tree, search, i):
 
 
 @kernel
-def find_nearest_points(tree, search, guests, nearest, sq_distance):
+def find_nearest_points(tree: MeanTree, search: Search, guests: Ints, nearest: Ints, sq_distance: Floats) -> None:
     """Fill `nearest` with the leaf of the tree nearest to each of the detached leaves, and their squared distances.
 
     Exhaustive, the nearer child first, but for what a bound excludes; a tie goes to the older point. O(n m) at most.

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NULL, QUEUED
+from evertree.kernels.columns import NULL, QUEUED, MeanTree, Search, Tree, Worklist
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.shared.neighbours import forget_near, note_in
 from evertree.kernels.shared.topology import is_leaf, new_inner, replace_child, sibling
 from evertree.kernels.shared.worklist import note_due, push, refresh
+from evertree.kernels.signatures import AnyLinkage, Ints
 
 
 @kernel
-def find_pieces(tree, nodes, most, fewest, count, stops):
+def find_pieces(tree: Tree, nodes: Ints, most: int, fewest: int, count: Ints, stops: Ints) -> int:
     """Cut a tree into its largest subtrees of at most `most` leaves; leave out those of fewer than `fewest`.
 
     `nodes` are all nodes in postorder, in which those of a subtree are contiguous. Fills ``count[u]`` with the number
@@ -68,7 +69,17 @@ def copy_list(search, small_search, bottoms, place, row):
 
 
 @kernel
-def copy_out(tree, work, search, bottoms, inner, place, small, small_work, small_search):
+def copy_out(
+    tree: MeanTree,
+    work: Worklist,
+    search: Search,
+    bottoms: Ints,
+    inner: Ints,
+    place: Ints,
+    small: MeanTree,
+    small_work: Worklist,
+    small_search: Search,
+) -> None:
     """Fill the empty tree `small` with a treelet: leaf i is ``bottoms[i]``, inner node j is ``inner[j]``.
 
     Both are in postorder, so that the root is the last. ``place[u]`` becomes the number of `u` in the treelet. Pending
@@ -139,7 +150,9 @@ def flag(work, u):
 
 
 @kernel
-def copy_in(tree, work, bottoms, inner, root, small, small_work):
+def copy_in(
+    tree: MeanTree, work: Worklist, bottoms: Ints, inner: Ints, root: int, small: MeanTree, small_work: Worklist
+) -> None:
     """Put a treelet back, whose root was `root`. It may have more leaves and inner nodes than when it was cut out.
 
     What changed becomes due, because blocking pairs with nodes outside the treelet have not been searched for. What is
@@ -187,7 +200,7 @@ def copy_in(tree, work, bottoms, inner, root, small, small_work):
 
 
 @kernel
-def count_flags(tree, work, nodes):
+def count_flags(tree: Tree, work: Worklist, nodes: Ints) -> None:
     """Rebuild the worklist from the flags of all `nodes`, given children first: the lowest is checked first.
 
     The root has no check, and detached nodes have neither check nor search.
@@ -208,21 +221,21 @@ def count_flags(tree, work, nodes):
 
 
 @kernel
-def copy_leaves(tree, leaves, small, own):
+def copy_leaves(tree: MeanTree, leaves: Ints, small: MeanTree, own: Ints) -> None:
     """Copy `leaves` of the tree to the leaves `own` of a treelet."""
     for k in range(leaves.size):
         copy_row(tree, np.int64(leaves[k]), small, np.int64(own[k]))
 
 
 @kernel
-def allocate_inner(tree, inner):
+def allocate_inner(tree: Tree, inner: Ints) -> None:
     """Fill `inner` with unused inner nodes."""
     for k in range(inner.size):
         inner[k] = new_inner(tree)
 
 
 @kernel
-def refresh_above(tree, work, linkage, nodes):
+def refresh_above(tree: MeanTree, work: Worklist, linkage: AnyLinkage, nodes: Ints) -> None:
     """Recompute `nodes`, given children first, and queue the checks that read them. O(m) each."""
     for u in nodes:
         refresh(linkage, tree, work, np.int64(u))
