@@ -100,10 +100,10 @@ def _call_of(kernel: Kernel) -> Callable[..., Any]:
         return entry
 
     tree, linkage, data = signature.tree, signature.linkage, signature.data
-    key = f"{f'{tree}.__class__' if tree else None}, {f'{linkage}.__class__' if linkage else None}, dtype"
-    dtype = (
-        "''" if data is None else f"name_of({data})" if isinstance(signature.kinds[data], Array) else f"{data}.dtype"
-    )
+    key = f"{f'{tree}.__class__' if tree else None}, {f'{linkage}.__class__' if linkage else None}, _dtype"
+    dtype = "''"
+    if data is not None:
+        dtype = f"_name_of({data})" if isinstance(signature.kinds[data], Array) else f"{data}.dtype"
     words, codes, names = _words(signature)
     lines = [
         f"def call({', '.join(signature.kinds)}):",
