@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test dist-check test-compiled test-processes test-plain test-nightly test-lowest coverage mutate lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
+.PHONY: demo test library dist dist-check test-compiled test-numba test-processes test-plain test-nightly test-lowest coverage mutate lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -17,6 +17,8 @@ help:
 	@echo "make docs    build the documentation site in docs/_build/html"
 	@echo "make animation   draw the moving picture of the documentation"
 	@echo "make lint    ruff, mypy and the import contract"
+	@echo "make library   compile all kernels for this processor, once; tests do so, too"
+	@echo "make dist    build the wheel for this platform, the one for any other, and the sdist"
 	@echo "make dist-check   build the wheel and the sdist, install them, and use each extra; before a release"
 	@echo "make bench   measure speed and memory beside other libraries"
 	@echo "make bench-pairs   the same for the linkages that compare pairs of points"
@@ -38,23 +40,42 @@ demo: $(VENV)/demo
 reproduce: $(VENV)/demo
 	$(BIN)/python -m paper.reproduce $(if $(EXTENDED),--extended)
 
-# Two at once, as none uses more than one core. Those that start processes come last, and find compiled kernels.
+# The library of machine code, for this processor: kernels are compiled once, and kept. Two at once, as none of the
+# tests uses more than one core.
 test: $(VENV)/test
-	$(MAKE) --jobs=2 --output-sync=target test-compiled test-plain test-processes
+	$(MAKE) library
+	$(MAKE) --jobs=2 --output-sync=target test-compiled test-plain test-processes test-numba
 
+# All machine code must come from the library: Numba cannot be imported.
 test-compiled: $(VENV)/test
-	$(BIN)/python -m pytest -m "not process"
+	EVERTREE_TESTS="without numba" $(BIN)/python -m pytest -m "not process"
+
+# The same machine code, but loaded by Numba's means; and what only Numba can do.
+test-numba: $(VENV)/test
+	EVERTREE_KERNELS=numba $(BIN)/python -m pytest -p no:cacheprovider -m "not process" tests/kernels tests/linkages \
+		tests/input tests/test_edits.py tests/test_locate.py tests/test_quality.py
 
 test-processes: $(VENV)/test
 	$(BIN)/python -m pytest -p no:cacheprovider -m process
+
+library: $(VENV)/demo
+	$(BIN)/python -m native.build
+
+# The wheel for this platform, with the library of all levels; the one for any other; and the sdist.
+dist: $(VENV)/demo
+	$(PIP) build
+	rm -rf dist src/evertree/kernels/lib
+	$(BIN)/python -m native.build --levels all
+	EVERTREE_WHEEL=platform $(BIN)/python -m build --wheel
+	$(BIN)/python -m build
 
 # Hypothesis explores at random, for as long as the night is: what it finds it prints, and keeps in .hypothesis.
 test-nightly: $(VENV)/test
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -m "hypothesis and not process"
 
-# Old packages warn of newer ones, which is no error here. Numba keeps kernels of one version only: these stay apart.
+# Old packages warn of newer ones, which is no error here. The oldest Numba compiles.
 test-lowest: $(VENV)-lowest/test
-	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)-lowest/kernels $(VENV)-lowest/bin/python -m pytest -p no:cacheprovider -W default
+	EVERTREE_KERNELS=numba $(VENV)-lowest/bin/python -m pytest -p no:cacheprovider -W default
 
 test-plain: $(VENV)/test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p no:cacheprovider -m "not slow and not process"
@@ -73,7 +94,8 @@ lint: $(VENV)/lint
 	$(BIN)/lint-imports
 
 # In environments of its own, as users install it; it downloads, so it is no part of the tests.
-dist-check:
+dist-check: $(VENV)/demo
+	$(BIN)/python -m native.build --levels all
 	$(PYTHON) tests/support/distribution.py
 
 # The examples of the gallery run, and use what the tests use. From nothing, as a change in src may break any of them.
@@ -150,4 +172,4 @@ lock:
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest .coverage .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist docs/_build docs/gallery docs/api evertree-demo.png reproduction
+	rm -rf $(VENV) $(VENV)-lowest .coverage .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist src/evertree/kernels/lib docs/_build docs/gallery docs/api evertree-demo.png reproduction

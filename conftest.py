@@ -16,6 +16,7 @@ import evertree
 # With it, all machine code must come from the library: what it lacks would be an error that says to install Numba.
 if os.environ.get("EVERTREE_TESTS") == "without numba":
     sys.modules.update(dict.fromkeys(("numba", "llvmlite")))
+    collect_ignore = ["src/evertree/kernels/numba_compiler.py"]
 
 # Where tests run in the background, Ctrl-C may be switched off.
 signal.signal(signal.SIGINT, signal.default_int_handler)

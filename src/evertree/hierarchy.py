@@ -21,7 +21,7 @@ from evertree.input.keys import KeyTable
 from evertree.input.points import Progress
 from evertree.io import snapshot
 from evertree.locate import Location
-from evertree.locking import editing, reading
+from evertree.locking import editing, reading, reading_nodes
 from evertree.nodes import prototypes as prototypes_of
 from evertree.partition import Partition
 from evertree.state import State
@@ -949,7 +949,7 @@ class Hierarchy:
     def parent(self, /, node: int) -> int: ...
     @overload
     def parent(self, /, node: NodeArray) -> NDArray[np.int32]: ...
-    @reading
+    @reading_nodes
     def parent(self, node: Any) -> Any:
         """The parent of a node, or an array of those of several nodes; -1 (``et.NULL``) for the root.
 
@@ -966,7 +966,7 @@ class Hierarchy:
     def children(self, /, node: int) -> tuple[int, ...]: ...
     @overload
     def children(self, /, node: NodeArray) -> NDArray[np.int32]: ...
-    @reading
+    @reading_nodes
     def children(self, node: Any) -> Any:
         """The two children of a node, none for a leaf; for k nodes an array of shape (k, 2), with -1 for leaves.
 
@@ -983,7 +983,7 @@ class Hierarchy:
     def sibling(self, /, node: int) -> int: ...
     @overload
     def sibling(self, /, node: NodeArray) -> NDArray[np.int32]: ...
-    @reading
+    @reading_nodes
     def sibling(self, node: Any) -> Any:
         """The other child of a node's parent, or an array for several nodes; -1 (``et.NULL``) for the root.
 
@@ -1000,7 +1000,7 @@ class Hierarchy:
     def members(self, /, node: int) -> list[Hashable]: ...
     @overload
     def members(self, /, node: NodeArray) -> list[list[Hashable]]: ...
-    @reading
+    @reading_nodes
     def members(self, node: Any) -> Any:
         """The keys of the points below a node, oldest first; for several nodes a list of such lists.
 
@@ -1019,7 +1019,7 @@ class Hierarchy:
     def height(self, /, node: int) -> float: ...
     @overload
     def height(self, /, node: NodeArray) -> NDArray[np.float64]: ...
-    @reading
+    @reading_nodes
     def height(self, node: Any) -> Any:
         """The linkage between the children of a node, in SciPy's units (Ward: √(2ζ)); 0 for a leaf.
 
@@ -1040,7 +1040,7 @@ class Hierarchy:
     def size(self, /, node: int) -> int: ...
     @overload
     def size(self, /, node: NodeArray) -> NDArray[np.int64]: ...
-    @reading
+    @reading_nodes
     def size(self, node: Any) -> Any:
         """The number of points below a node, 1 for a leaf; for several nodes an array.
 

@@ -104,6 +104,21 @@ def reading(question: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate
     return read
 
 
+def reading_nodes(question: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
+    """As `reading`, for a method whose only argument is a node, or some: it takes half a microsecond less."""
+    find: Any = question
+
+    @functools.wraps(question)
+    def read(self: Any, node: Any) -> Any:
+        lock = self.state.lock
+        if lock.has_access():
+            return find(self, node)
+        with lock.queue, lock.access:
+            return find(self, node)
+
+    return read  # type: ignore[return-value]  # the same arguments
+
+
 def one_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
     """Decorate methods of an object with a `_lock` that wait for each other if threads share it."""
 

@@ -28,22 +28,28 @@ def positions(state: State, keys: Any) -> NDArray[np.intp]:
 
 def parent(state: State, node: Any) -> Any:
     """The parent of a node, or of each of some nodes; NULL if there is none."""
+    if type(node) is int and state.live.is_in_use(node):
+        return state.live.quick.parent[node]
     return _one_or_many(state, node, lambda u: state.live.tree.parent[u])
 
 
 def children(state: State, node: Any) -> Any:
     """The two children of a node, none for a leaf; or of each of some nodes, in two columns, NULL for a leaf."""
-    tree = state.live.tree
-    if is_collection(node):
-        many = known_nodes(state, node)
+    if type(node) is not int and is_collection(node):
+        tree, many = state.live.tree, known_nodes(state, node)
         return np.stack([tree.left[many], tree.right[many]], axis=1)
-    u = known_node(state, node)
-    left, right = int(tree.left[u]), int(tree.right[u])
-    return () if left == NULL else (left, right)
+    u, quick = known_node(state, node), state.live.quick
+    left = quick.left[u]
+    return () if left == NULL else (left, quick.right[u])
 
 
 def sibling(state: State, node: Any) -> Any:
     """The other child of the parent of a node, or of each of some nodes; NULL if there is none."""
+    if type(node) is int and state.live.is_in_use(node):
+        quick = state.live.quick
+        p = quick.parent[node]
+        left = quick.left[p]
+        return NULL if p == NULL else quick.right[p] if left == node else left
     tree = state.live.tree
 
     def find(u: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -72,6 +78,8 @@ def keys_of(state: State, leaves: NDArray[np.int32]) -> list[Hashable]:
 
 def height(state: State, node: Any) -> Any:
     """The height of a node, or of each of some nodes, in SciPy's units."""
+    if type(node) is int and state.live.is_in_use(node):
+        return state.live.scheme.height_of_one(state.live.quick.height[node]) if node & 1 else 0.0
     return _one_or_many(state, node, lambda u: state.live.scheme.height(state.live.linkage_values(u)))
 
 
@@ -139,7 +147,7 @@ def known_nodes(state: State, nodes: Any) -> NDArray[np.int32]:
 
 def known_node(state: State, node: Any) -> int:
     """A node number from the user, checked to be in the tree."""
-    if isinstance(node, numbers.Integral) and not isinstance(node, bool):
+    if type(node) is int or (isinstance(node, numbers.Integral) and not isinstance(node, bool)):
         u = int(node)
         if state.live.is_in_use(u):
             return u

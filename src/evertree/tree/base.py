@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from evertree.kernels.columns import (
     NULL,
     STABLE,
     TO_FIND,
+    TREE_STATE,
     UNLIMITED,
     MeanTree,
     PairTree,
@@ -130,6 +131,26 @@ class Incoming:
             )
 
 
+class QuickColumns(NamedTuple):
+    """Columns of a tree for reading single entries: NumPy would make an object of its own for each."""
+
+    parent: Any  # all are memoryviews
+    left: Any
+    right: Any
+    height: Any
+    state: Any
+
+    @classmethod
+    def of(cls, tree: Any) -> QuickColumns:
+        """Those of a tree, which show what it is at any time."""
+        columns = (tree.parent, tree.left, tree.right, tree.height, tree.state.view(np.int64))
+        return cls(*(memoryview(column) for column in columns))
+
+
+#: Where to find the first leaf, and the first inner node, that were never used.
+_TOPS = tuple((TREE_STATE.names or ()).index(name) for name in ("leaf_top", "inner_top"))
+
+
 class LiveTree(ABC):
     """A tree over points, with its worklist, the state of searches, and the scheme and aim of its refinement.
 
@@ -168,6 +189,9 @@ class LiveTree(ABC):
 
     #: The smallest weight of any point so far.
     _lightest = np.inf
+
+    #: A tree, and its columns for reading single entries.
+    _quick: Any = (None, None)
 
     #: The points as given, by row, if they are not stored elsewhere in the tree; otherwise None.
     kept: NDArray[Any] | None
@@ -360,10 +384,19 @@ class LiveTree(ABC):
         nodes = self.nodes(root)
         return nodes[nodes % 2 == 0]
 
+    @property
+    def quick(self) -> QuickColumns:
+        """The columns of the tree for reading single entries."""
+        tree, found = self._quick
+        if tree is not self.tree:
+            found = QuickColumns.of(self.tree)
+            self._quick = self.tree, found
+        return found
+
     def is_in_use(self, u: int) -> bool:
         """Whether `u` is a node of the tree, or a leaf about to become one."""
-        top = "leaf_top" if u % 2 == 0 else "inner_top"
-        return bool(0 <= u >> 1 < self.tree.state[top][0] and self.tree.parent[u] >= NULL)
+        quick = self.quick
+        return 0 <= u >> 1 < quick.state[_TOPS[u & 1]] and quick.parent[u] >= NULL
 
     def reserve(self, n_more: int) -> None:
         """Make room for `n_more` points. O(1) amortised. If there is not enough memory, nothing changes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,17 @@ class Scheme:
     def height(self, value: Any) -> Any:
         """The height that users see, in SciPy's units, from the value in coordinates."""
         return self.zeta(kernels.shared.linkage_values.height_of(self.tag(np.dtype(np.float64)), value))
+
+    @cached_property
+    def height_of_one(self) -> Callable[[float], float]:
+        """As `height`, for single values: what it depends on is found once."""
+        tag, unit = self.tag(np.dtype(np.float64)), self.zeta(1.0)
+        height_of: Callable[..., Any] = kernels.shared.linkage_values.height_of.find(type(tag))
+
+        def height(value: float) -> float:
+            return float(unit * height_of(tag, value))
+
+        return height
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scheme, (self.linkage.name, self.metric, self.metric_params)
