@@ -66,22 +66,25 @@ def all_tasks() -> list[Task]:
     return list({task.symbol: task for task in tasks}.values())
 
 
-def object_for(task: Task, level: str) -> bytes:
-    """The machine code of a task for one level, kept or compiled."""
-    stamp = objects.stamp_of(task.kernel, task.configuration, level)
-    code = objects.kept(task.symbol, stamp)
-    if code is None:
-        code = machine_code.made(task.kernel, task.configuration, task.symbol, level)
-        objects.keep(task.symbol, stamp, code)
-    return code
+def objects_for(task: Task, levels: list[str]) -> dict[str, bytes]:
+    """The machine code of a task for some levels, kept or compiled."""
+    kernel, configuration, symbol = task.kernel, task.configuration, task.symbol
+    stamps = {level: objects.stamp_of(kernel, configuration, level) for level in levels}
+    found = {level: objects.kept(symbol, stamp) for level, stamp in stamps.items()}
+    missing = [level for level, code in found.items() if code is None]
+    if missing:
+        for level, code in zip(missing, machine_code.made(kernel, configuration, symbol, missing), strict=True):
+            objects.keep(symbol, stamps[level], code)
+            found[level] = code
+    return {level: code for level, code in found.items() if code is not None}
 
 
 def _make(symbols: list[str], levels: list[str], folder: str) -> int:
     """In a process of its own: write the objects of some tasks to a folder; return how many."""
     tasks = {task.symbol: task for task in all_tasks()}
     for symbol in symbols:
-        for level in levels:
-            (Path(folder) / f"{symbol}.{level}.o").write_bytes(object_for(tasks[symbol], level))
+        for level, code in objects_for(tasks[symbol], levels).items():
+            (Path(folder) / f"{symbol}.{level}.o").write_bytes(code)
     return len(symbols) * len(levels)
 
 

@@ -142,7 +142,8 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np, evertree as et
 from evertree.kernels import machine_code
 made = []
-machine_code.made, make = lambda kernel, *how: made.append(how[1]) or make(kernel, *how), machine_code.made
+make = machine_code.made
+machine_code.made = lambda kernel, *how: made.append(how[1]) or make(kernel, *how)
 h = et.Hierarchy(goal="homogeneous")
 h.insert(np.random.default_rng(0).normal(size=(30, 2)))
 print(h.linkage_matrix()[-1, 2], *made)

@@ -47,19 +47,18 @@ def compiled(kernel: Any, configuration: Configuration, symbol: str) -> int:
     code = objects.kept(symbol, stamp)
     if code is None:
         _tell(configuration)
-        code = made(kernel, configuration, symbol, cpu)
+        (code,) = made(kernel, configuration, symbol, [cpu])
         objects.keep(symbol, stamp, code)
     address: int = compiler.loaded(code, symbol, cpu)
     return address
 
 
-def made(kernel: Any, configuration: Configuration, symbol: str, cpu: str) -> bytes:
-    """The object file of a kernel for one configuration and processor."""
+def made(kernel: Any, configuration: Configuration, symbol: str, cpus: list[str]) -> list[bytes]:
+    """The object files of a kernel for one configuration and some processors."""
     compiler = the_compiler()
     lowered = compiler.lowered(kernel.py_func, kernel.signature, configuration, symbol)
     objects.check_sources(kernel, configuration, compiler.used_steps)
-    code: bytes = compiler.object_of(lowered, symbol, cpu)
-    return code
+    return [compiler.object_of(lowered, symbol, cpu) for cpu in cpus]
 
 
 def the_compiler() -> Any:
