@@ -7,6 +7,7 @@ import logging
 import os
 import platform
 import threading
+from functools import cache
 from typing import Any
 
 from evertree.errors import MissingExtraError
@@ -41,16 +42,34 @@ def _is_of_package(defined: Any) -> bool:
 
 def compiled(kernel: Any, configuration: Configuration, symbol: str) -> int:
     """The address of machine code that Numba has compiled, now or earlier."""
-    compiler = the_compiler()
     cpu = target()
+    the_compiler()
     stamp = objects.stamp_of(kernel, configuration, cpu)
     code = objects.kept(symbol, stamp)
     if code is None:
         _tell(configuration)
         (code,) = made(kernel, configuration, symbol, [cpu])
         objects.keep(symbol, stamp, code)
-    address: int = compiler.loaded(code, symbol, cpu)
+    return _loaded(code, symbol, cpu)
+
+
+def _loaded(code: bytes, symbol: str, cpu: str) -> int:
+    """The address of a function of an object file, which is loaded into this process for good."""
+    from llvmlite import binding
+
+    engine = _engine(cpu)
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    address: int = engine.get_function_address(symbol)
     return address
+
+
+@cache
+def _engine(cpu: str) -> Any:
+    """What loads object files. All parts of one are put side by side: their distances must fit into 32 bits."""
+    from llvmlite import binding
+
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), the_compiler().target_machine(cpu), use_lmm=True)
 
 
 def made(kernel: Any, configuration: Configuration, symbol: str, cpus: list[str]) -> list[bytes]:

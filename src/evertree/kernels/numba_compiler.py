@@ -1,9 +1,9 @@
 """Kernels to machine code, by Numba. All that evertree uses of Numba's private parts is in this file.
 
 Numba infers the types and writes LLVM's code of a kernel and all its steps. A function around it takes the arguments as
-words (see `evertree.kernels.calls`). The whole is optimised once, for a given processor, and becomes an object file:
-for a shared library, or to be loaded into this process. Numba alone would optimise each step, and then once more in
-every kernel that uses it.
+words (see `evertree.kernels.calls`). The whole is optimised once, for a given processor, and becomes an object file: to
+be linked into a shared library, or loaded by `evertree.kernels.machine_code`. Numba alone would optimise each step, and
+then once more in every kernel that uses it.
 """
 
 from __future__ import annotations
@@ -286,7 +286,8 @@ def processor(cpu: str) -> tuple[str, str]:
 
 
 @cache
-def _target_machine(cpu: str) -> Any:
+def target_machine(cpu: str) -> Any:
+    """What LLVM knows of a processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
@@ -296,7 +297,7 @@ def _target_machine(cpu: str) -> Any:
 
 def object_of(code: bytes, symbol: str, cpu: str) -> bytes:
     """An object file with the function `symbol` for a processor."""
-    machine = _target_machine(cpu)
+    machine = target_machine(cpu)
     module = llvm.parse_bitcode(code)
     for named in (*module.functions, *module.global_variables):
         if not named.is_declaration and named.name != symbol:
@@ -314,18 +315,3 @@ def object_of(code: bytes, symbol: str, cpu: str) -> bytes:
         passes.run(module, builder)
     found: bytes = machine.emit_object(module)
     return found
-
-
-@cache
-def _engine(cpu: str) -> Any:
-    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine(cpu))
-
-
-@global_compiler_lock
-def loaded(machine_code: bytes, symbol: str, cpu: str) -> int:
-    """The address of a function of an object file, loaded into this process for good."""
-    engine = _engine(cpu)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
-    engine.finalize_object()
-    address: int = engine.get_function_address(symbol)
-    return address
