@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test library dist dist-check test-compiled test-numba test-processes test-plain test-nightly test-lowest coverage mutate lint bench bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
+.PHONY: demo test library dist dist-check test-compiled test-numba test-processes test-plain test-nightly test-lowest coverage mutate lint bench bench-library bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -21,6 +21,7 @@ help:
 	@echo "make dist    build the wheel for this platform, the one for any other, and the sdist"
 	@echo "make dist-check   build the wheel and the sdist, install them, and use each extra; before a release"
 	@echo "make bench   measure speed and memory beside other libraries"
+	@echo "make bench-library   measure the library beside what Numba compiles for exactly this processor"
 	@echo "make bench-pairs   the same for the linkages that compare pairs of points"
 	@echo "make bench-quality   measure how good the tree is beside other libraries"
 	@echo "make bench-durable   measure edits of a durable tree beside SQLite's own commits"
@@ -106,8 +107,12 @@ docs: $(VENV)/docs $(VENV)/test
 animation: $(VENV)/demo
 	cd docs/images && $(CURDIR)/$(BIN)/python $(CURDIR)/examples/plot_animation.py 60
 
-bench: $(VENV)/bench
+bench: $(VENV)/bench library
 	$(BIN)/python -m benchmarks.live_tree
+	$(BIN)/python -m benchmarks.first_result
+
+bench-library: $(VENV)/bench library
+	$(BIN)/python -m benchmarks.library_speed
 
 bench-pairs: $(VENV)/bench
 	$(BIN)/python -m benchmarks.pairs
