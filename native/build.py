@@ -126,7 +126,10 @@ def _link(level: str, files: list[Path], folder: Path, place: Path) -> None:
     source.write_text("".join(lines))
     arguments = place / "objects"
     arguments.write_text("\n".join(f'"{file.as_posix()}"' for file in files))
-    _compile([str(source), f"@{arguments}", *_LINKED], folder / f"{level}{library.SUFFIX}")
+    exported = place / "exported.def"  # elsewhere all functions are, as the other ones of an object are its own
+    exported.write_text("\n".join(["EXPORTS", *(file.name.partition(".")[0] for file in files)]))
+    export_them = [f"-Wl,/DEF:{exported}"] if sys.platform == "win32" else []
+    _compile([str(source), f"@{arguments}", *_LINKED, *export_them], folder / f"{level}{library.SUFFIX}")
 
 
 def _compile(what: list[str], result: Path) -> None:

@@ -1,4 +1,7 @@
 /* Which level of processors this one has, as it says itself: NULL for one that no library is made for. */
+#if defined(_MSC_VER) && defined(__x86_64__)
+#pragma comment(lib, "clang_rt.builtins-x86_64.lib") /* has what asks the processor, and Clang does not link it there */
+#endif
 #if defined(_WIN32)
 __declspec(dllexport)
 #endif

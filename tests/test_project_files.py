@@ -96,7 +96,7 @@ def test_a_citation_is_of_this_version():
 
 
 def test_there_are_workflows():
-    assert [path.stem for path in WORKFLOWS] == ["nightly", "release", "tests"]
+    assert [path.stem for path in WORKFLOWS] == ["nightly", "release", "tests", "wheels"]
 
 
 @pytest.mark.parametrize("path", ACTIONS, ids=lambda path: str(path.relative_to(GITHUB)))

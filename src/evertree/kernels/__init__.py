@@ -1,4 +1,4 @@
-"""Numba kernels. A module is imported when its name is first used, and Numba with the first of them."""
+"""Kernels: loops over the columns of a tree, in Python, that become machine code. Modules are imported on first use."""
 
 import lazy_loader
 

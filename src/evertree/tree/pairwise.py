@@ -205,7 +205,7 @@ class PairLiveTree(LiveTree):
 
     def reserve(self, n_more: int) -> None:
         """Make room for `n_more` points. O(1) amortised. If there is not enough memory, nothing changes."""
-        if self.is_blank:  # creating a tree must not load Numba
+        if self.is_blank:  # creating a tree must not compile anything
             self._lay_out(max(n_more, 1))
         super().reserve(n_more)
 
