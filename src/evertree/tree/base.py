@@ -24,6 +24,7 @@ from evertree.kernels.columns import (
     TO_FIND,
     TREE_STATE,
     UNLIMITED,
+    WORK_STATE,
     MeanTree,
     PairTree,
     Search,
@@ -132,23 +133,27 @@ class Incoming:
 
 
 class QuickColumns(NamedTuple):
-    """Columns of a tree for reading single entries: NumPy would make an object of its own for each."""
+    """Columns and counters for reading single entries: NumPy would make an object of its own for each."""
 
     parent: Any  # all are memoryviews
     left: Any
     right: Any
     height: Any
-    state: Any
+    state: Any  # of the tree
+    work: Any  # the state of the worklist
 
     @classmethod
-    def of(cls, tree: Any) -> QuickColumns:
+    def of(cls, tree: Any, work: Worklist) -> QuickColumns:
         """Those of a tree, which show what it is at any time."""
-        columns = (tree.parent, tree.left, tree.right, tree.height, tree.state.view(np.int64))
+        columns: list[Any] = [tree.parent, tree.left, tree.right, tree.height]
+        columns += [tree.state.view(np.int64), work.state.view(np.int64)]
         return cls(*(memoryview(column) for column in columns))
 
 
-#: Where to find the first leaf, and the first inner node, that were never used.
-_TOPS = tuple((TREE_STATE.names or ()).index(name) for name in ("leaf_top", "inner_top"))
+# Where counters are in `QuickColumns.state` and `QuickColumns.work`.
+N_POINTS, *_TOPS = ((TREE_STATE.names or ()).index(name) for name in ("n_points", "leaf_top", "inner_top"))
+INSERTED, GRAFTS, ORDERED_AT = ((WORK_STATE.names or ()).index(name) for name in ("inserted", "grafts", "ordered_at"))
+_GOAL, _GRAFTS_BEFORE = ((WORK_STATE.names or ()).index(name) for name in ("goal", "grafts_before"))
 
 
 class LiveTree(ABC):
@@ -190,8 +195,8 @@ class LiveTree(ABC):
     #: The smallest weight of any point so far.
     _lightest = np.inf
 
-    #: A tree, and its columns for reading single entries.
-    _quick: Any = (None, None)
+    #: A tree, its worklist, and their columns for reading single entries.
+    _quick: Any = (None, None, None)
 
     #: The points as given, by row, if they are not stored elsewhere in the tree; otherwise None.
     kept: NDArray[Any] | None
@@ -297,7 +302,7 @@ class LiveTree(ABC):
     @property
     def n_points(self) -> int:
         """Number of points in the tree."""
-        return int(self.tree.state["n_points"][0])
+        return int(self.quick.state[N_POINTS])
 
     @property
     def root(self) -> int:
@@ -387,10 +392,10 @@ class LiveTree(ABC):
     @property
     def quick(self) -> QuickColumns:
         """The columns of the tree for reading single entries."""
-        tree, found = self._quick
-        if tree is not self.tree:
-            found = QuickColumns.of(self.tree)
-            self._quick = self.tree, found
+        tree, work, found = self._quick
+        if tree is not self.tree or work is not self.work:
+            found = QuickColumns.of(self.tree, self.work)
+            self._quick = self.tree, self.work, found
         return found
 
     def is_in_use(self, u: int) -> bool:
@@ -400,7 +405,7 @@ class LiveTree(ABC):
 
     def reserve(self, n_more: int) -> None:
         """Make room for `n_more` points. O(1) amortised. If there is not enough memory, nothing changes."""
-        needed = int(self.tree.state["n_points"][0]) + n_more
+        needed = self.n_points + n_more
         if 2 * needed <= self.tree.parent.size:
             return
         if needed > MOST_POINTS:
@@ -466,14 +471,15 @@ class LiveTree(ABC):
         self._note_weights(self.tree.size[:used:2][self.tree.parent[:used:2] >= NULL])
 
     def _note_weights(self, weights: NDArray[np.float64]) -> None:
-        self._lightest = min(self._lightest, float(np.minimum.reduce(weights, initial=np.inf)))
+        lightest = weights.item() if weights.size == 1 else float(np.minimum.reduce(weights, initial=np.inf))
+        self._lightest = min(self._lightest, lightest)
 
     def begin_edit(self) -> None:
         """Begin a change of points: from now on the tree follows its goal, and the guard starts counting."""
-        state = self.work.state
-        if state["goal"][0] != (STABLE if self.aim.is_stable else HOMOGENEOUS):
+        counters = self.quick.work
+        if counters[_GOAL] != (STABLE if self.aim.is_stable else HOMOGENEOUS):
             self.move_towards(self.aim.goal)
-        state["grafts_before"] = state["grafts"]
+        counters[_GRAFTS_BEFORE] = counters[GRAFTS]
         self.search.lightest[0] = self._lightest
 
     def forget_bounds(self) -> None:

@@ -24,7 +24,17 @@ from evertree.kernels.columns import (
     new_search,
 )
 from evertree.locking import Uninterrupted
-from evertree.tree.base import PART, REORDER_SHARE, Aim, Incoming, LiveTree, contiguous
+from evertree.tree.base import (
+    GRAFTS,
+    INSERTED,
+    ORDERED_AT,
+    PART,
+    REORDER_SHARE,
+    Aim,
+    Incoming,
+    LiveTree,
+    contiguous,
+)
 from evertree.tree.scheme import Scheme
 
 #: A total weight up to this, divided by the number of columns, overflows with no accepted value.
@@ -285,16 +295,16 @@ class MeanLiveTree(LiveTree):
         make up a given share of the points. Returns the new number of each node, or None if nothing changed. Detached
         nodes keep their numbers.
         """
-        if self.tree.state["n_points"][0] < FEWEST_TO_REORDER:
+        n_points, counters = self.n_points, self.quick.work
+        if n_points < FEWEST_TO_REORDER:
             return None
-        state = self.work.state
-        n_edits = int(state["inserted"][0] + state["grafts"][0])
-        if n_edits - state["ordered_at"][0] < share * self.n_points:
+        n_edits = counters[INSERTED] + counters[GRAFTS]
+        if n_edits - counters[ORDERED_AT] < share * n_points:
             return None
         n_edits -= self._n_waiting
-        if n_edits - state["ordered_at"][0] < share * self.n_points:
+        if n_edits - counters[ORDERED_AT] < share * n_points:
             return None
-        state["ordered_at"][0] = n_edits
+        counters[ORDERED_AT] = n_edits
         nodes = self.nodes()
         place = np.arange(self.tree.parent.size, dtype=np.int32)
         for kind in (nodes[nodes % 2 == 0], nodes[nodes % 2 == 1]):
