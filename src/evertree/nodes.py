@@ -86,6 +86,8 @@ def height(state: State, node: Any) -> Any:
 def size(state: State, node: Any) -> Any:
     """The number of points below a node, or below each of some nodes. O(n) for inner nodes."""
     live = state.live
+    if type(node) is int and live.is_in_use(node) and live.is_unweighted:
+        return int(live.tree.size[node])
 
     def count(u: NDArray[np.int32]) -> NDArray[np.int64]:
         if np.all(u % 2 == 0):

@@ -18,6 +18,7 @@ from evertree.errors import (
     DataError,
     DimensionError,
     MagnitudeError,
+    MissingExtraError,
     NotFiniteError,
     NotNumericError,
     ParameterError,
@@ -337,6 +338,8 @@ def _evaluate_compiled(metric: Any, new: Any, old: Any, matrix: NDArray[np.float
     none = np.empty(0)
     try:
         row(x, none, 0, others[:0], none)
+    except MissingExtraError:
+        raise
     except Exception as error:  # Numba raises many kinds
         raise ParameterError(
             f"metric must be a compiled function of two arrays of float64 that gives a number: {error}"

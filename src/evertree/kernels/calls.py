@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import pickle
 import struct
-import threading
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
@@ -38,7 +37,6 @@ _NAMES = {np.dtype(name): name for name in ("float32", "float64")}
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 
 _first_byte = ctypes.c_char.from_buffer
-_finding = threading.RLock()
 
 
 class Kernel(Step):
@@ -95,8 +93,7 @@ def _call_of(kernel: Kernel) -> Callable[..., Any]:
     entries: dict[Any, Any] = {}
 
     def find(tree: type | None, linkage: type | None, dtype: str) -> Any:
-        with _finding:
-            entry = entries[tree, linkage, dtype] = ENTRY(kernel.address(Configuration(tree, linkage, dtype)))
+        entry = entries[tree, linkage, dtype] = ENTRY(kernel.address(Configuration(tree, linkage, dtype)))
         return entry
 
     tree, linkage, data = signature.tree, signature.linkage, signature.data
@@ -120,6 +117,7 @@ def _call_of(kernel: Kernel) -> Callable[..., Any]:
         found = [f"bool(_out[{k}])" if kind is bool else f"_out[{k}]" for k, kind in enumerate(signature.results)]
         lines.append(f"    return {', '.join(found)}{',' if signature.returns_tuple else ''}")
     number = ctypes.c_double if float in signature.results else ctypes.c_int64
+    assert set(signature.results) in ({float}, set()) or float not in signature.results, "results of one type only"
     known = {
         **names,
         "_entries": entries,

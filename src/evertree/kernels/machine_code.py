@@ -22,6 +22,7 @@ _SECONDS = {False: 10, True: 20}
 
 _logger = logging.getLogger("evertree")
 _has_told = threading.Event()
+_compiling = threading.Lock()
 
 
 def find(kernel: Kernel, configuration: Configuration) -> int:
@@ -32,7 +33,8 @@ def find(kernel: Kernel, configuration: Configuration) -> int:
         address = shipped.address(symbol)
         if address is not None:
             return address
-    return compiled(kernel, configuration, symbol)
+    with _compiling:
+        return compiled(kernel, configuration, symbol)
 
 
 def _is_of_package(defined: Any) -> bool:

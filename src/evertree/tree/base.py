@@ -398,6 +398,11 @@ class LiveTree(ABC):
             self._quick = self.tree, self.work, found
         return found
 
+    @property
+    def is_unweighted(self) -> bool:
+        """Whether each point weighs 1, so that the size of a node is a number of points."""
+        return self._lightest == 1.0 and self.tree.size[self.root] == self.n_points
+
     def is_in_use(self, u: int) -> bool:
         """Whether `u` is a node of the tree, or a leaf about to become one."""
         quick = self.quick
