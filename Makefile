@@ -54,7 +54,8 @@ test-compiled: $(VENV)/test
 # The same machine code, but loaded by Numba's means; and what only Numba can do.
 test-numba: $(VENV)/test
 	EVERTREE_KERNELS=numba $(BIN)/python -m pytest -p no:cacheprovider -m "not process" tests/kernels tests/linkages \
-		tests/input tests/test_edits.py tests/test_locate.py tests/test_quality.py
+		tests/input tests/test_edits.py tests/test_locate.py tests/test_quality.py tests/paper/test_move_order.py \
+		tests/paper/test_reproduce.py
 
 test-processes: $(VENV)/test
 	$(BIN)/python -m pytest -p no:cacheprovider -m process

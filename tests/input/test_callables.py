@@ -11,6 +11,7 @@ import evertree as et
 import naive
 from evertree import errors
 from evertree.input import points
+from evertree.kernels.compile import IS_COMPILED
 from helpers import Hierarchy, assert_valid_and_homogeneous, definition, fingerprint, nested
 
 
@@ -326,6 +327,7 @@ def gives_an_array(x, y):
 
 
 @needs_numba
+@pytest.mark.skipif(not IS_COMPILED, reason="the compiler is off")
 def test_a_compiled_metric_that_gives_no_number():
     with pytest.raises(errors.ParameterError, match="metric must be a compiled function of two arrays of float64"):
         Hierarchy("complete", gives_an_array).insert(np.ones((2, 2)))

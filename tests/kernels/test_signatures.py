@@ -68,7 +68,7 @@ def test_a_description_is_where_the_columns_are(rng):
 
 
 def test_a_description_stays_in_its_process(rng):
-    h = Hierarchy("single")
+    h = Hierarchy()
     h.insert(rng.normal(size=(5, 2)))
     tree = h.state.live.tree
     assert tree.address

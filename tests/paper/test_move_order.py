@@ -8,8 +8,12 @@ from scipy.stats import chisquare
 
 import naive
 from evertree import agglomerate
+from evertree.kernels.compile import IS_COMPILED
 from helpers import ONE_OF_EACH, Hierarchy, definition, hard_data, nested
 from paper.move_order import ORDERS, homogenise_in_order
+
+if IS_COMPILED:
+    pytest.importorskip("numba", reason="it compiles the kernel of this experiment, which is not in the library")
 
 AT_RANDOM, BOTTOM_UP, LARGEST = ORDERS[2:]
 

@@ -442,6 +442,7 @@ def test_without_its_extra(tmp_path):
 @pytest.mark.slow
 def test_extended_run(tmp_path, monkeypatch):
     """All questions on few points: tables, figures, and a section each."""
+    pytest.importorskip("numba", reason="it compiles a kernel of the experiments, which is not in the library")
     monkeypatch.setattr(growth, "LARGE", (20, 40))
     monkeypatch.setattr(growth, "SMALL", (10, 20))
     for module in (growth, orders, over_time, random_single, metric_learning):
