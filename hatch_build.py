@@ -11,10 +11,12 @@ does both. All other wheels, and the sdist, are for any machine, and depend on N
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import sysconfig
 from pathlib import Path
+from platform import machine
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -59,10 +61,24 @@ class CustomBuildHook(BuildHookInterface[Any]):
         """Say which files the wheel has, and which machines it is for."""
         if self.target_name != "wheel" or version == "editable" or not IS_FOR_PLATFORM:
             return
-        files = sorted((Path(self.root) / LIBRARY).glob("*.*"))
-        if not files:
-            raise FileNotFoundError(f"{LIBRARY} is empty: run python -m native.build --levels all first")
-        for file in files:
+        for file in fitting_libraries(Path(self.root)):
             build_data["force_include"][str(file)] = f"evertree/kernels/lib/{file.name}"
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{re.sub(r'[-.]', '_', sysconfig.get_platform())}"
+        platform = sysconfig.get_platform().replace("universal2", machine())  # the library is for one processor
+        build_data["tag"] = f"py3-none-{re.sub(r'[-.]', '_', platform)}"
+
+
+def fitting_libraries(root: Path) -> list[Path]:
+    """The files of the library; an error if there are none, or if they were made of other sources than these."""
+    path = root / "src" / "evertree" / "kernels" / "fingerprint.py"
+    spec = importlib.util.spec_from_file_location("fingerprint", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    fingerprint = module.fingerprint_of(root / "src" / "evertree").encode()
+    files = sorted(file for file in (root / LIBRARY).glob("*") if file.suffix in (".so", ".dll"))
+    stale = [file.name for file in files if file.stem != "cpu_level" and fingerprint not in file.read_bytes()]
+    if stale or len(files) < 2:
+        raise FileNotFoundError(f"{LIBRARY} must fit the sources: run python -m native.build --levels all first")
+    return files

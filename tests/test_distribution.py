@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -42,6 +43,23 @@ def test_a_wheel_for_a_platform_has_the_library_and_does_not_need_numba(built):
     (wheel,) = set(built.glob("*.whl")) - set(built.glob("*-any.whl"))
     assert complaints_of_wheel(wheel) == []
     assert wheel.stat().st_size < 6e6
+
+
+@pytest.mark.process
+def test_a_wheel_for_a_platform_is_refused_where_the_library_does_not_fit(tmp_path):
+    """It would need Numba, and not say so."""
+    clone = tmp_path / "clone"
+    for name in ("src", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+        source = PROJECT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        clone.mkdir(exist_ok=True)
+        copy(source, clone / name)
+    (clone / "src" / "evertree" / "linkages" / "ward.py").write_text("# edited")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    environment = {**os.environ, "EVERTREE_WHEEL": "platform"}
+    result = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True)
+    assert result.returncode
+    assert "must fit the sources: run python -m native.build --levels all first" in result.stderr + result.stdout
 
 
 @pytest.mark.process

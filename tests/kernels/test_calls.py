@@ -42,6 +42,19 @@ def test_numbers_are_checked(tree):
         kernels.shared.traverse.postorder(tree, 0)
 
 
+def test_columns_are_checked(rng):
+    """Of another kind, or for data of another dtype, they would be read as what they are not."""
+    h = Hierarchy()
+    h.insert(rng.normal(size=(5, 2)))
+    live = h.state.live
+    narrow = live.search._replace(near_value=live.search.near_value.astype(np.float32))
+    for work, search in ((live.search, live.search), (live.work, narrow), (live.work, live.work)):
+        with pytest.raises(TypeError, match="columns that do not fit it, or each other: MeanTree of float64"):
+            kernels.shared.stabilise.stabilise(live.tree, work, search, live.tag, 1, 1)
+    with pytest.raises(TypeError, match="needs data of float32 or float64; these are int64"):
+        kernels.pairwise.pairs.store_rows(np.zeros((1, 3), np.int64), *[np.zeros(1, np.int32)] * 2, np.zeros((1, 1)))
+
+
 def test_an_empty_array_is_one(tree):
     kernels.shared.topology.release_nodes(tree, np.empty(0, np.int32))
     assert tree.state["free_leaf"][0] == -1

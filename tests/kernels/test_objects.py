@@ -110,6 +110,41 @@ def test_objects_are_kept(monkeypatch):
     assert sorted(path.name for path in objects.folder().iterdir()) == ["kernel-2.o", "kernel-3.o"]
 
 
+@pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize("length", [0, 3, 20, 35])
+def test_half_an_object_is_none(length):
+    """To load it would crash the process."""
+    objects.keep("kernel", "1", b"code")
+    path = objects.folder() / "kernel-1.o"
+    path.write_bytes(path.read_bytes()[:length])
+    assert objects.kept("kernel", "1") is None
+    objects.keep("kernel", "1", b"code")
+    assert objects.kept("kernel", "1") == b"code"
+
+
+@pytest.mark.usefixtures("_folder")
+def test_objects_of_others_are_used(monkeypatch):
+    """Also where they cannot be touched, or the folder cannot be written to."""
+    objects.keep("kernel", "1", b"code")
+
+    def refused(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(objects.os, "utime", refused)
+    monkeypatch.setattr(objects, "folder", lambda: None)
+    assert objects.kept("kernel", "1") == b"code"
+
+
+@pytest.mark.usefixtures("_folder")
+def test_what_cannot_be_kept_leaves_nothing_behind(monkeypatch):
+    def refused(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(objects.os, "replace", refused)
+    objects.keep("kernel", "1", b"code")
+    assert list(objects.folder().iterdir()) == []
+
+
 def test_nowhere_to_keep_them(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("EVERTREE_CACHE_DIR", str(tmp_path / "file"))
@@ -124,8 +159,7 @@ def test_nowhere_to_keep_them(tmp_path, monkeypatch):
 def test_where_they_are_by_default(monkeypatch, platform):
     monkeypatch.delenv("EVERTREE_CACHE_DIR", raising=False)
     monkeypatch.setattr(objects.sys, "platform", platform)
-    (place,) = objects._places()
-    assert "evertree" in place.parts
+    assert "evertree" in objects._place().parts
 
     def no_home():
         raise RuntimeError("Could not determine home directory.")
@@ -133,7 +167,8 @@ def test_where_they_are_by_default(monkeypatch, platform):
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(objects.Path, "home", no_home)
-    assert list(objects._places()) == []
+    assert objects._place() is None
+    assert objects.kept("kernel", "1") is None
 
 
 CODE = """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -65,6 +67,20 @@ def test_a_description_is_where_the_columns_are(rng):
     assert words[:3] == [parent["data"][0], tree.parent.size, tree.parent.strides[0]]
     assert words[-5:] == [tree.mean.__array_interface__["data"][0], *tree.mean.shape, *tree.mean.strides]
     assert tree._replace(mean=tree.mean.copy()).words[-5] != words[-5]
+
+
+def test_threads_share_one_description():
+    """Otherwise the address might be that of one which is gone."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for _ in range(200):
+                search = new_search(1, 1, np.dtype(np.float64))
+                addresses = set(pool.map(lambda _, search=search: search.address, range(8)))
+                assert addresses == {search.words.__array_interface__["data"][0]}
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_a_description_stays_in_its_process(rng):

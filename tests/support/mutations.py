@@ -125,8 +125,8 @@ MUTANTS = [
     Mutant(
         "the lightest point of a tree is that of the last batch",
         "tree/base.py",
-        "self._lightest = min(self._lightest, float(np.minimum.reduce(weights, initial=np.inf)))",
-        "self._lightest = float(np.minimum.reduce(weights, initial=np.inf))",
+        "self._lightest = min(self._lightest, lightest)",
+        "self._lightest = lightest",
         "tests/tree/test_stable.py::test_a_light_point_of_an_earlier_batch_is_found",
     ),
     Mutant(

@@ -37,6 +37,6 @@ def described(found: Mapping[str, str]) -> str:
 
 
 def _digest_of_sources() -> str:
-    from evertree.kernels.objects import digest_of
+    from evertree.kernels.fingerprint import digest_of
 
     return digest_of(file for pattern in _SOURCES for file in _PACKAGE.glob(pattern))[:16]

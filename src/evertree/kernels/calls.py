@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import pickle
 import struct
+import typing
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree.kernels.columns import MeanTree, PairTree, Tree
 from evertree.kernels.compile import Step
 from evertree.kernels.signatures import (
     Address,
@@ -25,12 +27,15 @@ from evertree.kernels.signatures import (
     Linked,
     Opaque,
     Signature,
-    address_of,
     is_described,
+    opaque_words,
 )
 
 #: A kernel in machine code. Other threads run during a call.
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)
+
+#: What a kernel takes that needs no more than the columns that all trees have.
+_ANY_TREE = (MeanTree, PairTree, Tree)
 
 #: Names of the dtypes of data: NumPy takes a microsecond to find one.
 _NAMES = {np.dtype(name): name for name in ("float32", "float64")}
@@ -76,9 +81,9 @@ class KernelOfUser(Kernel):
 
     def address(self, configuration: Configuration) -> int:
         """Where its machine code for one configuration is."""
-        from evertree.kernels import numba_compiler
+        from evertree.kernels import machine_code
 
-        return numba_compiler.compiled_now(
+        return machine_code.the_compiler().compiled_now(
             self.py_func, self.signature, configuration, f"user_{id(self)}_{configuration}"
         )
 
@@ -101,10 +106,11 @@ def _call_of(kernel: Kernel) -> Callable[..., Any]:
     dtype = "''"
     if data is not None:
         dtype = f"_name_of({data})" if isinstance(signature.kinds[data], Array) else f"{data}.dtype"
-    words, codes, names = _words(signature)
+    words, codes, known = _words(signature)
     lines = [
         f"def call({', '.join(signature.kinds)}):",
         f"    _dtype = {dtype}",
+        *_checks(signature, known),
         f"    _entry = _entries.get(({key})) or _find({key})",
     ]
     if signature.results:
@@ -118,8 +124,7 @@ def _call_of(kernel: Kernel) -> Callable[..., Any]:
         lines.append(f"    return {', '.join(found)}{',' if signature.returns_tuple else ''}")
     number = ctypes.c_double if float in signature.results else ctypes.c_int64
     assert set(signature.results) in ({float}, set()) or float not in signature.results, "results of one type only"
-    known = {
-        **names,
+    known |= {
         "_entries": entries,
         "_find": find,
         "_pack": struct.Struct(f"={codes}").pack,
@@ -127,13 +132,28 @@ def _call_of(kernel: Kernel) -> Callable[..., Any]:
         "_address": ctypes.addressof,
         "_place": _place,
         "_name_of": _name_of,
-        "_address_of": address_of,
+        "_opaque_words": opaque_words,
+        "_refuse": _refuse,
         "_exception_at": exception_at,
         "_dtypes": _DTYPES,
     }
     exec("\n".join(lines), known)
     call: Callable[..., Any] = known["call"]
     return call
+
+
+def _checks(signature: Signature, known: dict[str, Any]) -> list[str]:
+    """Lines that refuse columns of another kind, or for data of another dtype; what they name goes to `known`."""
+    wrong, groups = [], []
+    for name, kind in signature.kinds.items():
+        if not (is_described(kind) or signature.tree == name):
+            continue
+        groups.append(name)
+        known[f"_kinds_of_{name}"] = _ANY_TREE if kind is Tree else typing.get_args(kind) or (kind,)
+        wrong.append(f"{name}.__class__ not in _kinds_of_{name}")
+        if is_described(kind) and kind.dtypes() and name != signature.data:
+            wrong.append(f"{name}.dtype != _dtype")
+    return [f"    if {' or '.join(wrong)}: _refuse({', '.join(groups)})"] if groups else []
 
 
 def _words(signature: Signature) -> tuple[list[str], str, dict[str, Any]]:
@@ -147,7 +167,7 @@ def _words(signature: Signature) -> tuple[list[str], str, dict[str, Any]]:
             words += [f"_place({name}, {wanted}, {kind.ndim})", *shape]
             codes += "q" * (1 + kind.ndim)
         elif isinstance(kind, Opaque):
-            words += [f"_address_of({name})", f"{name}.shape[1]"]
+            words.append(f"*_opaque_words({name})")
             codes += "qq"
         elif is_described(kind) or signature.tree == name:
             words.append(f"{name}.address")
@@ -172,7 +192,15 @@ def _place(array: Any, dtype: np.dtype[Any], ndim: int) -> int:
 
 
 def _name_of(array: NDArray[Any]) -> str:
-    return _NAMES.get(array.dtype) or str(array.dtype)
+    name = _NAMES.get(array.dtype)
+    if name is None:
+        raise TypeError(f"a kernel needs data of float32 or float64; these are {array.dtype}")
+    return name
+
+
+def _refuse(*columns: Any) -> None:
+    found = ", ".join(f"{type(x).__name__} of {x.dtype}" if hasattr(x, "dtype") else repr(x) for x in columns)
+    raise TypeError(f"a kernel was called with columns that do not fit it, or each other: {found}")
 
 
 class _Raised(ctypes.Structure):
@@ -183,15 +211,15 @@ class _Raised(ctypes.Structure):
         ("length", ctypes.c_int32),
         ("values", ctypes.c_void_p),
         ("pickle", ctypes.c_void_p),
-        ("is_dynamic", ctypes.c_int32),  # its text has values of variables, which only Numba can read
+        ("is_dynamic", ctypes.c_int32),  # some arguments are values of variables, which only Numba can read
     )
 
 
 def exception_at(address: int) -> BaseException:
     """The exception that machine code has raised."""
     raised = _Raised.from_address(address)
-    if raised.is_dynamic:
-        return RuntimeError("the compiled function raised an exception whose text is not constant")
     kind, args, *_ = pickle.loads(ctypes.string_at(raised.pickled, raised.length))
+    if raised.is_dynamic:
+        args = [arg for arg in args if isinstance(arg, (str, int, float))]
     exception: BaseException = kind(*(args or ()))
     return exception

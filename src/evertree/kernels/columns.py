@@ -334,8 +334,7 @@ def new_search(rows: int, width: int, dtype: np.dtype[Any]) -> Search:
 def new_node_columns(capacity: int, node: np.dtype[Any]) -> tuple[dict[str, NDArray[Any]], Worklist]:
     """The columns of an empty tree with nodes of dtype `node`, by name, and its worklist.
 
-    There is always room for two nodes: a smaller view counts as contiguous, and kernels would be compiled for it
-    separately.
+    There is always room for two nodes.
     """
     capacity = max(capacity, 2)
     records = np.zeros(capacity, node)

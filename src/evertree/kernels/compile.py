@@ -39,9 +39,9 @@ def when_compiling(tell: Callable[[], object]) -> None:
 def prepare_to_compile() -> None:
     """Do all that was put off by `when_compiling`."""
     global _before_compiling
-    waiting, _before_compiling = _before_compiling or [], None
-    for tell in waiting:
+    for tell in _before_compiling or ():
         tell()
+    _before_compiling = None
 
 
 class Step:

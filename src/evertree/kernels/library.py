@@ -14,7 +14,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from evertree.kernels import objects
+from evertree.kernels.fingerprint import fingerprint_of
 
 #: The folder of the library, and how its files end.
 FOLDER = Path(__file__).with_name("lib")
@@ -66,8 +66,7 @@ class Library:
 @cache
 def fingerprint() -> str:
     """A hash of all the code that kernels are compiled from."""
-    package = Path(__file__).parents[1]
-    return objects.digest_of([*package.glob("kernels/**/*.py"), *package.glob("linkages/*.py")])
+    return fingerprint_of(Path(__file__).parents[1])
 
 
 @cache

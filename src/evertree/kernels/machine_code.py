@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import platform
+import re
 import threading
 from functools import cache
 from typing import Any
@@ -16,6 +17,9 @@ from evertree.kernels.calls import Kernel
 from evertree.kernels.columns import PairTree
 from evertree.kernels.compile import IS_COMPILED
 from evertree.kernels.signatures import Configuration
+
+#: The versions of Numba that are tested: from the first, up to but without the second. As in the extra "jit".
+TESTED = ((0, 61, 2), (0, 69))
 
 #: Approximate seconds to compile the kernels of a linkage, on means and on pairs.
 _SECONDS = {False: 10, True: 20}
@@ -83,8 +87,11 @@ def made(kernel: Any, configuration: Configuration, symbol: str, cpus: list[str]
 
 
 def the_compiler() -> Any:
-    """Numba, or an error that says how to install it."""
+    """What compiles by Numba, or an error that says how to install it."""
     try:
+        import numba
+
+        check_version(numba.__version__)
         from evertree.kernels import numba_compiler
     except ModuleNotFoundError as error:
         if error.name not in ("numba", "llvmlite"):
@@ -94,6 +101,17 @@ def the_compiler() -> Any:
             "pip install 'evertree[jit]'"
         ) from None
     return numba_compiler
+
+
+def check_version(version: str) -> None:
+    """Refuse a version of Numba with which kernels have not been tested."""
+    found = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    if not TESTED[0] <= found < TESTED[1]:
+        first, after = (".".join(map(str, bound)) for bound in TESTED)
+        raise MissingExtraError(
+            f"evertree compiles its kernels with Numba from {first} to before {after}; this is {version}: "
+            f"pip install 'numba>={first},<{after}'"
+        )
 
 
 def origin() -> dict[str, str]:

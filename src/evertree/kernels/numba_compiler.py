@@ -8,7 +8,6 @@ then once more in every kernel that uses it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -26,12 +25,8 @@ from numba.extending import intrinsic
 from numba.extending import overload as numba_overload
 from numba.np.arrayobj import make_array, populate_array
 
-from evertree.errors import MissingExtraError
 from evertree.kernels.compile import Step, prepare_to_compile
 from evertree.kernels.signatures import Address, Array, Configuration, Linked, Opaque, Signature, is_described
-
-#: The versions of Numba that are tested: from the first, up to but without the second.
-TESTED = ((0, 61), (0, 69))
 
 _WORD = ir.IntType(64)
 
@@ -42,15 +37,9 @@ _dispatchers: dict[Step, Any] = {}
 used_steps: set[Any] = set()
 
 
-def check_version(version: str = numba.__version__) -> None:
-    """Refuse a version of Numba with which kernels have not been tested."""
-    found = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    if not TESTED[0] <= found < TESTED[1]:
-        first, after = (".".join(map(str, bound)) for bound in TESTED)
-        raise MissingExtraError(
-            f"evertree compiles its kernels with Numba from {first} to before {after}; this is {version}: "
-            f"pip install 'numba>={first},<{after}'"
-        )
+def settings() -> str:
+    """What decides what the machine code is, beside its sources and the processor."""
+    return f"{versions()} {llvm.get_process_triple()} {numba.config.BOUNDSCHECK}"
 
 
 def versions() -> str:
@@ -100,6 +89,7 @@ def _call_by_address(_typing: Any, address: Any, x: Any, params: Any, i: Any, js
         place = cgutils.alloca_once(builder, _WORD, size=len(words))
         for k, word in enumerate(words):
             builder.store(word, builder.gep(place, [ir.Constant(_WORD, k)]))
+        # Row functions of the package never raise: they divide as NumPy does.
         function = ir.FunctionType(_WORD, [_WORD.as_pointer()])
         builder.call(builder.inttoptr(args[0], function.as_pointer()), [place])
         return context.get_dummy_value()
@@ -210,7 +200,6 @@ _of_users: list[Any] = []
 @global_compiler_lock
 def compiled_now(function: Callable[..., Any], signature: Signature, configuration: Configuration, symbol: str) -> int:
     """The address of a function that calls one of a user, as Numba compiles it: with memory of its own."""
-    check_version()
     given = [_type_of(kind, configuration) for kind in signature.kinds.values()]
     dispatcher = numba.njit(function)
     dispatcher.compile(tuple(given))
@@ -225,7 +214,6 @@ def compiled_now(function: Callable[..., Any], signature: Signature, configurati
 @global_compiler_lock
 def lowered(function: Callable[..., Any], signature: Signature, configuration: Configuration, symbol: str) -> bytes:
     """The kernel as LLVM's code, for no processor in particular: one function `symbol` of words."""
-    check_version()
     prepare_to_compile()
     used_steps.clear()
     given = [_type_of(kind, configuration) for kind in signature.kinds.values()]

@@ -15,6 +15,7 @@ import tempfile
 import time
 import types
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,14 @@ from typing import Any
 import numpy as np
 
 from evertree.kernels.compile import Step, plain
+from evertree.kernels.fingerprint import digest_of
 from evertree.kernels.signatures import Configuration
 
 #: Objects that no process has used for so many seconds are removed when a new one of the same kernel is kept.
 _KEPT_FOR = 30 * 86_400
+
+#: Bytes of a digest.
+_DIGEST_SIZE = hashlib.sha256().digest_size
 
 #: What all machine code depends on.
 _COMMON = ("columns.py", "compile.py", "dispatch.py", "numba_compiler.py", "signatures.py")
@@ -33,62 +38,68 @@ _COMMON = ("columns.py", "compile.py", "dispatch.py", "numba_compiler.py", "sign
 
 @cache
 def folder() -> Path | None:
-    """The folder of objects, None if none can be written to. EVERTREE_CACHE_DIR names another."""
-    for place in _places():
-        try:
+    """The folder of objects, None if it cannot be written to. EVERTREE_CACHE_DIR names another."""
+    place = _place()
+    try:
+        if place is not None:
             place.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=place):
                 return place
-        except OSError:
-            continue
+    except OSError:
+        pass
     return None
 
 
-def _places() -> Iterator[Path]:
-    named = os.environ.get("EVERTREE_CACHE_DIR")
-    if named:
-        yield Path(named)
-        return
+def _place() -> Path | None:
+    """Where objects are looked for, also if none can be kept there; None if there is no such place."""
     try:
+        if named := os.environ.get("EVERTREE_CACHE_DIR"):
+            return Path(named).expanduser()
         if sys.platform == "win32":
-            yield Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "evertree" / "Cache"
-        elif sys.platform == "darwin":
-            yield Path.home() / "Library" / "Caches" / "evertree"
-        else:
-            yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evertree"
+            return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "evertree" / "Cache"
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "evertree"
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evertree"
     except RuntimeError:  # there is no home
-        return
+        return None
 
 
 def kept(symbol: str, stamp: str) -> bytes | None:
-    """The object with this stamp, if there is one."""
-    place = folder()
+    """The object with this stamp, if there is one that is whole: half of one would crash the process."""
+    place = _place()
     if place is None:
         return None
+    path = place / f"{symbol}-{stamp}.o"
     try:
-        path = place / f"{symbol}-{stamp}.o"
-        code = path.read_bytes()
-        os.utime(path)
+        content = path.read_bytes()
     except OSError:
         return None
+    code, digest = content[:-_DIGEST_SIZE], content[-_DIGEST_SIZE:]
+    if hashlib.sha256(code).digest() != digest:
+        return None
+    with suppress(OSError):  # it may belong to somebody else
+        os.utime(path)
     return code
 
 
 def keep(symbol: str, stamp: str, code: bytes) -> None:
-    """Keep an object, if possible, and remove old ones of the same kernel."""
+    """Keep an object with its digest, if possible, and remove old ones of the same kernel."""
     place = folder()
     if place is None:
         return
+    part = ""
     try:
         with tempfile.NamedTemporaryFile(dir=place, suffix=".part", delete=False) as file:
-            file.write(code)
-        os.chmod(file.name, 0o644)  # others may use the folder, too
-        os.replace(file.name, place / f"{symbol}-{stamp}.o")
+            part = file.name
+            file.write(code + hashlib.sha256(code).digest())
+        os.chmod(part, 0o644)  # others may use the folder, too
+        os.replace(part, place / f"{symbol}-{stamp}.o")
         for old in place.glob(f"{symbol}-*.o"):
             if old.stat().st_mtime < time.time() - _KEPT_FOR:
                 old.unlink()
     except OSError:
-        pass
+        with suppress(OSError):
+            os.unlink(part)
 
 
 def stamp_of(kernel: Any, configuration: Configuration, cpu: str) -> str:
@@ -109,15 +120,6 @@ def _common() -> str:
     return (
         f"{numba_compiler.versions()} {sys.version_info[:2]} {digest_of(Path(__file__).with_name(x) for x in _COMMON)}"
     )
-
-
-def digest_of(sources: Iterable[Path]) -> str:
-    """A hash of some files."""
-    digest = hashlib.sha256()
-    for source in sorted(sources):
-        digest.update(source.name.encode())
-        digest.update(source.read_bytes())
-    return digest.hexdigest()
 
 
 def sources_of(function: Any, configuration: Configuration) -> dict[str, str]:

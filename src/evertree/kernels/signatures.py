@@ -114,16 +114,20 @@ class Described:
         columns = zip(self.kinds().values(), self, strict=True)  # type: ignore[call-overload]
         return next((str(value.dtype) for kind, value in columns if _follows_dtype(kind)), "")
 
-    @cached_property
+    @property
     def words(self) -> NDArray[np.int64]:
-        """The description."""
+        """The description: one for all threads, as its address is passed on."""
+        found: NDArray[np.int64] | None = self.__dict__.get("_words")
+        return self.__dict__.setdefault("_words", self._describe()) if found is None else found
+
+    def _describe(self) -> NDArray[np.int64]:
         words: list[int] = []
         for (name, kind), value in zip(self.kinds().items(), self, strict=True):  # type: ignore[call-overload]
             if isinstance(kind, Array):
                 _check(value, kind, self.dtype, f"{type(self).__name__}.{name}")
                 words += [address_of(value), *value.shape, *value.strides]
             elif isinstance(kind, Opaque):
-                words += [address_of(value), value.shape[1]]
+                words += opaque_words(value)
             elif isinstance(kind, Address):
                 words.append(value or 0)
             else:
@@ -153,6 +157,13 @@ def address_of(array: NDArray[Any]) -> int:
     """Where the first entry of an array is."""
     address: int = array.__array_interface__["data"][0]
     return address
+
+
+def opaque_words(matrix: NDArray[Any]) -> list[int]:
+    """The address and the number of columns of a contiguous matrix."""
+    if not (matrix.ndim == 2 and matrix.flags.c_contiguous):
+        raise TypeError("a kernel needs a contiguous matrix")
+    return [address_of(matrix), matrix.shape[1]]
 
 
 def _check(array: NDArray[Any], kind: Array, data: str, name: str) -> None:

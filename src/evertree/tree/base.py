@@ -635,6 +635,7 @@ class LiveTree(ABC):
         has_search = hasattr(self, "search") and self.search.fresh.size > 0
         search = self._new_search(tree) if self.aim.is_stable or has_search else new_search(0, 1, self._search_dtype)
         self.tree, self.work, self.search = tree, work, search  # only once all are allocated
+        self._quick = None, None, None  # and the old columns go
 
 
 def contiguous(array: Any) -> NDArray[Any]:

@@ -344,7 +344,7 @@ class MeanLiveTree(LiveTree):
         return self.of_columns(self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A pickled view would come back as a separate array, in a layout that kernels are not compiled for.
+        # A pickled view would come back as a separate array, and not as a part of its node.
         return self.of_columns, (self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
 
     def _lay_out(self, rows: int) -> None:

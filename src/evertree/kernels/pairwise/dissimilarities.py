@@ -224,14 +224,22 @@ def dissimilarity(name, x, params, i, j):
     return _PAIRS[name](name, x, params, i, j)
 
 
+#: How it is compiled: a part of what machine code is stamped with.
+dissimilarity.targetoptions = {  # type: ignore[attr-defined]
+    **OPTIONS,
+    "forceinline": True,
+    "error_model": "numpy",
+    "fastmath": set(REASSOCIATE),
+}
+
+
 def _tell_compiler() -> None:
     from evertree.kernels import numba_compiler
 
     def typed(name, x, params, i, j):
         return _PAIRS.get(numba_compiler.literal(name))
 
-    options = {**OPTIONS, "forceinline": True, "error_model": "numpy", "fastmath": set(REASSOCIATE)}
-    numba_compiler.overload(dissimilarity, typed, options)
+    numba_compiler.overload(dissimilarity, typed, dissimilarity.targetoptions)  # type: ignore[attr-defined]
 
 
 def _row(name: str) -> Any:
