@@ -23,9 +23,10 @@ pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="there is no machine cod
 @pytest.fixture
 def _folder(tmp_path, monkeypatch):
     monkeypatch.setenv("EVERTREE_CACHE_DIR", str(tmp_path / "some" / "where"))
-    objects.folder.cache_clear()
+    folder = objects.folder
+    folder.cache_clear()
     yield
-    objects.folder.cache_clear()
+    folder.cache_clear()
 
 
 @pytest.fixture(scope="module")

@@ -72,10 +72,10 @@ def _loaded(code: bytes, symbol: str, cpu: str) -> int:
 
 @cache
 def _engine(cpu: str) -> Any:
-    """What loads object files. All parts of one are put side by side: their distances must fit into 32 bits."""
+    """What loads object files."""
     from llvmlite import binding
 
-    return binding.create_mcjit_compiler(binding.parse_assembly(""), the_compiler().target_machine(cpu), use_lmm=True)
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), the_compiler().target_machine(cpu))
 
 
 def made(kernel: Any, configuration: Configuration, symbol: str, cpus: list[str]) -> list[bytes]:
