@@ -40,6 +40,7 @@ def forget():
 @pytest.fixture
 def _anew(monkeypatch):
     """What is known of the library is forgotten before and after."""
+    monkeypatch.delenv("EVERTREE_KERNELS", raising=False)
     forget()
     yield
     monkeypatch.undo()
