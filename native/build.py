@@ -24,6 +24,7 @@ from typing import NamedTuple
 import evertree.kernels
 from evertree.kernels import library, machine_code, objects
 from evertree.kernels.calls import Kernel
+from evertree.kernels.objects import Target
 from evertree.kernels.signatures import Configuration
 from evertree.linkages import LINKAGES
 
@@ -67,16 +68,20 @@ def all_tasks() -> list[Task]:
 
 
 def objects_for(task: Task, levels: list[str]) -> dict[str, bytes]:
-    """The machine code of a task for some levels, kept or compiled."""
+    """The machine code of a task for some levels, kept or compiled.
+
+    What Numba's means would load on this processor is made along with it, and kept: for tests, and after an edit.
+    """
     kernel, configuration, symbol = task.kernel, task.configuration, task.symbol
-    stamps = {level: objects.stamp_of(kernel, configuration, level) for level in levels}
-    found = {level: objects.kept(symbol, stamp) for level, stamp in stamps.items()}
-    missing = [level for level, code in found.items() if code is None]
+    targets = [Target(level, is_loaded=False) for level in levels] + [Target(machine_code.target(), is_loaded=True)]
+    stamps = {target: objects.stamp_of(kernel, configuration, target) for target in targets}
+    found = {target: objects.kept(symbol, stamp) for target, stamp in stamps.items()}
+    missing = [target for target, code in found.items() if code is None]
     if missing:
-        for level, code in zip(missing, machine_code.made(kernel, configuration, symbol, missing), strict=True):
-            objects.keep(symbol, stamps[level], code)
-            found[level] = code
-    return {level: code for level, code in found.items() if code is not None}
+        for target, code in zip(missing, machine_code.made(kernel, configuration, symbol, missing), strict=True):
+            objects.keep(symbol, stamps[target], code)
+            found[target] = code
+    return {target.cpu: code for target, code in found.items() if code is not None and not target.is_loaded}
 
 
 def _make(symbols: list[str], levels: list[str], folder: str) -> int:

@@ -66,7 +66,8 @@ def test_an_edit_makes_other_stamps_for_what_depends_on_it(tasks, monkeypatch):
     some = {name: tasks[name] for name in list(tasks)[::7]}
 
     def stamps():
-        return {name: objects.stamp_of(task.kernel, task.configuration, "x") for name, task in some.items()}
+        target = objects.Target("x", is_loaded=False)
+        return {name: objects.stamp_of(task.kernel, task.configuration, target) for name, task in some.items()}
 
     before, text_of = stamps(), objects._text_of
     edited = "evertree.linkages.average"
@@ -80,7 +81,8 @@ def test_an_edit_makes_other_stamps_for_what_depends_on_it(tasks, monkeypatch):
     monkeypatch.undo()
     assert stamps() == before
     name, task = next(iter(some.items()))
-    assert objects.stamp_of(task.kernel, task.configuration, "y") != before[name]
+    for target in (objects.Target("y", is_loaded=False), objects.Target("x", is_loaded=True)):
+        assert objects.stamp_of(task.kernel, task.configuration, target) != before[name]
 
 
 def test_constants_and_options_are_part_of_a_stamp(tasks):

@@ -16,6 +16,7 @@ from evertree.kernels import library, objects
 from evertree.kernels.calls import Kernel
 from evertree.kernels.columns import PairTree
 from evertree.kernels.compile import IS_COMPILED
+from evertree.kernels.objects import Target
 from evertree.kernels.signatures import Configuration
 
 #: The versions of Numba that are tested: from the first, up to but without the second. As in the extra "jit".
@@ -48,15 +49,15 @@ def _is_of_package(defined: Any) -> bool:
 
 def compiled(kernel: Any, configuration: Configuration, symbol: str) -> int:
     """The address of machine code that Numba has compiled, now or earlier."""
-    cpu = target()
     the_compiler()
-    stamp = objects.stamp_of(kernel, configuration, cpu)
+    made_for = Target(target(), is_loaded=True)
+    stamp = objects.stamp_of(kernel, configuration, made_for)
     code = objects.kept(symbol, stamp)
     if code is None:
         _tell(configuration)
-        (code,) = made(kernel, configuration, symbol, [cpu])
+        (code,) = made(kernel, configuration, symbol, [made_for])
         objects.keep(symbol, stamp, code)
-    return _loaded(code, symbol, cpu)
+    return _loaded(code, symbol, made_for.cpu)
 
 
 def _loaded(code: bytes, symbol: str, cpu: str) -> int:
@@ -75,15 +76,15 @@ def _engine(cpu: str) -> Any:
     """What loads object files."""
     from llvmlite import binding
 
-    return binding.create_mcjit_compiler(binding.parse_assembly(""), the_compiler().target_machine(cpu))
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), the_compiler().target_machine(cpu, True))
 
 
-def made(kernel: Any, configuration: Configuration, symbol: str, cpus: list[str]) -> list[bytes]:
-    """The object files of a kernel for one configuration and some processors."""
+def made(kernel: Any, configuration: Configuration, symbol: str, targets: list[Target]) -> list[bytes]:
+    """The object files of a kernel for one configuration and some targets."""
     compiler = the_compiler()
     lowered = compiler.lowered(kernel.py_func, kernel.signature, configuration, symbol)
     objects.check_sources(kernel, configuration, compiler.used_steps)
-    return [compiler.object_of(lowered, symbol, cpu) for cpu in cpus]
+    return [compiler.object_of(lowered, symbol, *made_for) for made_for in targets]
 
 
 def the_compiler() -> Any:

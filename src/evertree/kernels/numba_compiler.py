@@ -274,18 +274,24 @@ def processor(cpu: str) -> tuple[str, str]:
 
 
 @cache
-def target_machine(cpu: str) -> Any:
-    """What LLVM knows of a processor."""
+def target_machine(cpu: str, is_loaded: bool) -> Any:
+    """What LLVM knows of a processor, for objects that are linked into a library, or loaded into this process.
+
+    The parts of a loaded one may lie far apart, so that it has addresses of 64 bits.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     name, features = processor(cpu)
-    return target.create_target_machine(cpu=name, features=features, opt=3, reloc="pic", codemodel="default")
+    options = {"reloc": "pic", "codemodel": "default"}
+    if is_loaded:
+        options = {"reloc": "static" if target.name.startswith("x86") else "default", "codemodel": "jitdefault"}
+    return target.create_target_machine(cpu=name, features=features, opt=3, jit=is_loaded, **options)
 
 
-def object_of(code: bytes, symbol: str, cpu: str) -> bytes:
-    """An object file with the function `symbol` for a processor."""
-    machine = target_machine(cpu)
+def object_of(code: bytes, symbol: str, cpu: str, is_loaded: bool) -> bytes:
+    """An object file with the function `symbol` for a processor, to be linked into a library, or to be loaded."""
+    machine = target_machine(cpu, is_loaded)
     module = llvm.parse_bitcode(code)
     for named in (*module.functions, *module.global_variables):
         if not named.is_declaration and named.name != symbol:

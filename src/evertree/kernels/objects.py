@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -102,12 +102,22 @@ def keep(symbol: str, stamp: str, code: bytes) -> None:
             os.unlink(part)
 
 
-def stamp_of(kernel: Any, configuration: Configuration, cpu: str) -> str:
+class Target(NamedTuple):
+    """What an object is made for."""
+
+    #: A processor: a name of LLVM's, or ``"native"`` for this one.
+    cpu: str
+
+    #: Whether it is loaded into a process as it is; otherwise, linked into a library.
+    is_loaded: bool
+
+
+def stamp_of(kernel: Any, configuration: Configuration, target: Target) -> str:
     """What the machine code of a kernel is made of, as a hash."""
     from evertree.kernels import numba_compiler
 
     digest = hashlib.sha256(_common().encode())
-    digest.update(f"{configuration} {numba_compiler.processor(cpu)}".encode())
+    digest.update(f"{configuration} {numba_compiler.processor(target.cpu)} {target.is_loaded}".encode())
     for _, text in sorted(sources_of(kernel, configuration).items()):
         digest.update(text.encode())
     return digest.hexdigest()[:20]
