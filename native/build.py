@@ -102,6 +102,9 @@ def build(levels: list[str], folder: Path, n_processes: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for level in levels:
             _link(level, [Path(place) / f"{task.symbol}.{level}.o" for task in tasks], folder, Path(place))
+    for other in folder.glob(f"*-v?{library.SUFFIX}"):  # levels of an earlier build, of other sources
+        if library.fingerprint().encode() not in other.read_bytes():
+            other.unlink()
     seconds = time.perf_counter() - began
     print(f"{len(tasks)} kernels for {', '.join(levels)} in {seconds:.0f} s: {folder}", file=sys.stderr)
 
