@@ -17,18 +17,6 @@ import evertree
 
 PROJECT = Path(__file__).parents[1]
 
-# Compiles in a folder of its own, and says what came of it.
-USE_KERNELS = """
-import json, sys
-import numpy as np, evertree as et
-x = np.random.default_rng(0).normal(size=(30, 2))
-h = et.Hierarchy(goal="homogeneous")
-h.insert(x[:1]), h.insert(x[1:])
-h.remove([1, 2])
-numba = sys.modules.get("numba")
-print(json.dumps({"height": h.linkage_matrix()[-1, 2], "numba": numba and numba.__version__}))
-"""
-
 
 def run(code: str, cache: Path, **environment: str) -> dict:
     """Run a program in a new process, with the given folder for compiled code."""
