@@ -87,28 +87,24 @@ def overhead(n: int) -> None:
     h.insert(x[:n])
     in_kernels = 0.0
 
-    def timed(kernel: Callable[..., object]) -> Callable[..., None]:
-        def call(*arguments: Any) -> None:
-            nonlocal in_kernels
-            start = time.perf_counter()
-            kernel(*arguments)
-            in_kernels += time.perf_counter() - start
+    kernel = kernels.statistics.one_point.insert_point
 
-        return call
+    def timed(*arguments: Any) -> Any:
+        nonlocal in_kernels
+        start = time.perf_counter()
+        leaf = kernel(*arguments)
+        in_kernels += time.perf_counter() - start
+        return leaf
 
     rows = [x[i : i + 1] for i in range(n, len(x))]
     total = min(seconds(h.insert, rows[i : i + 1_000]) for i in range(0, 3_000, 1_000)) / 1_000
-    places = ((kernels.statistics.fill, "add_leaves"), (kernels.shared.stabilise, "insert_by_search"))
-    plain = [getattr(module, name) for module, name in places]
-    for (module, name), kernel in zip(places, plain, strict=True):
-        setattr(module, name, timed(kernel))
+    kernels.statistics.one_point.insert_point = timed
     best = np.inf
     for i in range(3_000, 6_000, 1_000):
         in_kernels = 0.0
         seconds(h.insert, rows[i : i + 1_000])
         best = min(best, in_kernels / 1_000)
-    for (module, name), kernel in zip(places, plain, strict=True):
-        setattr(module, name, kernel)
+    kernels.statistics.one_point.insert_point = kernel
     calls: list[str] = []
 
     def note(frame: FrameType, event: str, _: object) -> None:
@@ -148,7 +144,7 @@ def freeze(scale: int) -> None:
                 lambda h=h, part=part: h.remove(h.keys()[: part // 10]),
                 lambda h=h, part=part, some=some: h.update(h.keys()[: part // 10], some[: part // 10]),
                 partial(h.set_linkage, *other),
-                partial(h.cut, 10),
+                partial(h.cut, n_clusters=10),
             )
             found = []
             for verb in verbs:

@@ -724,11 +724,9 @@ def write_digests(kind: Kind, n_sequences: int, seed: int, path: Path) -> None:
     """Make all sequences of a kind in this process.
 
     The clock stands still: a refinement looks at it to see how much to do at a time, and a durable tree, whether a
-    snapshot pays. No tree depends on that, but the count of checks does, as one that pauses counts twice. And batch
-    trees are SciPy's, also where fastcluster is installed, which may order ties otherwise.
+    snapshot pays. No tree depends on that, but the count of checks does, as one that pauses counts twice.
     """
     time.perf_counter = lambda: 0.0
-    sys.modules["fastcluster"] = None  # type: ignore[assignment]
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         sequences = [lived(kind, seed, number, Path(folder)) for number in range(n_sequences)]

@@ -409,7 +409,7 @@ def test_ctrl_c_during_a_small_insertion_comes_after_it(rng, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             h.insert(rng.normal(size=(30, 2)))
         with pytest.raises(KeyboardInterrupt):
-            h.update([3], rng.normal(size=(1, 2)))
+            h.update([3, 4], rng.normal(size=(2, 2)))
     assert len(h) == 80
     assert_valid_and_homogeneous(h)
 

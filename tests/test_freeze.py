@@ -32,7 +32,7 @@ def verbs(h, x, other):
     [
         ("ward", "euclidean", 40_000, ("average", "sqeuclidean")),
         ("average", "cosine", 40_000, ("average", "sqeuclidean")),
-        ("average", "euclidean", 4_000, ("complete",)),
+        ("average", "euclidean", 8_000, ("complete",)),
         ("minimax", "euclidean", 6_000, ("single",)),
         ("complete", "cityblock", 6_000, ("average",)),
     ],

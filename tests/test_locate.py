@@ -43,7 +43,7 @@ def check(h, x, place, distances):
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize(("linkage", "metric"), ONE_OF_EACH)
 def test_a_place_is_where_insertion_goes(rng, linkage, metric, goal):
-    x, new = rng.normal(size=(40, 2)), 1.5 * rng.normal(size=(8, 2))
+    x, new = rng.normal(size=(40, 2)), 1.5 * rng.normal(size=(16, 2))
     h = et.Hierarchy(linkage, metric, goal=goal)
     h.insert(x)
     before = state(h)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evertree import edits
 from evertree.errors import DimensionError, InvalidKeyError, listed
@@ -14,32 +12,20 @@ from evertree.input.arrays import as_keys
 from evertree.input.frames import is_frame, take_keys
 from evertree.io.newick import read_newick
 from evertree.state import State
-from evertree.tree import Incoming, LiveTree, initial
+from evertree.tree import initial
 
 
 def random(state: State, X: Any, keys: Any, sample_weight: Any) -> None:
     """Give a new state a tree that is drawn uniformly from all binary hierarchies over the points."""
-    leaves, _ = edits.begin(state, X, keys, sample_weight)
+    leaves = edits.begin(state, X, keys, sample_weight)
     initial.shape_at_random(state.live, leaves, state.seed)
     state.live.rebuild()
 
 
 def from_linkage(state: State, Z: Any, X: Any, keys: Any = None, sample_weight: Any = None) -> None:
     """Give a new state the tree of a SciPy linkage matrix."""
-    from_points(state, X, keys, sample_weight, lambda *_: Z)
-
-
-def from_points(
-    state: State,
-    X: Any,
-    keys: Any,
-    sample_weight: Any,
-    find_linkage: Callable[[LiveTree, NDArray[np.int32], Incoming], Any],
-) -> None:
-    """Give a new state the tree of the linkage matrix that a function computes for the points."""
-    leaves, points = edits.begin(state, X, keys, sample_weight)
-    Z = initial.checked_linkage_matrix(find_linkage(state.live, leaves, points), leaves.size)
-    initial.shape_from_linkage(state.live, leaves, Z)
+    leaves = edits.begin(state, X, keys, sample_weight)
+    initial.shape_from_linkage(state.live, leaves, initial.checked_linkage_matrix(Z, leaves.size))
     state.live.rebuild()
 
 

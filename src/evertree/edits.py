@@ -1,13 +1,14 @@
 """Edits as data: what users pass is parsed and checked, becomes an edit, and the edit is applied.
 
-A verb of a hierarchy in memory is ``commit(state, check(…))``, but for `refine` and `set_scheme`, which work in steps.
+A verb of a hierarchy in memory is ``commit(state, check(…))``, but for `refine` and `set_scheme`, which work in steps,
+and for edits of one point in memory, where a kernel does both.
 Where there is a journal, `commit` writes the edit there first; to open a durable hierarchy, its edits are read back and
 go through `apply`. A check may refuse, and changes nothing; an edit that was checked is made whole or not at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -33,6 +34,7 @@ from evertree.progress import of_pairs, of_refinement
 from evertree.state import State
 from evertree.tree import Incoming, LiveTree, new_tree
 from evertree.tree.base import REORDER_SHARE
+from evertree.tree.batch import cluster, may_cluster
 from evertree.tree.refine import Report, run
 from evertree.tree.scheme import DISSIMILARITIES, OBJECTS, Scheme
 from evertree.windows import Moment, MovingWindow, Window, moment_of
@@ -40,6 +42,10 @@ from evertree.windows import Moment, MovingWindow, Window, moment_of
 #: Ctrl-C undoes a batch of at least this many points if it at least doubles the tree; any other batch is finished
 #: first.
 UNDOABLE = 10_000
+
+#: A batch with at least a share of 1 / BATCH_FACTOR of the points that are there is clustered with them, where
+#: `may_cluster` says so: that is faster than inserting it.
+BATCH_FACTOR = 4
 
 #: No leaves at all.
 NO_LEAVES = np.empty(0, np.int32)
@@ -176,10 +182,9 @@ def check_insert(
     return Insert(points, weights, chosen, moment, column_names)
 
 
-def check_remove(state: State, keys: Any) -> Remove:
-    """The edit that removes points, from the argument of `Hierarchy.remove`."""
-    gone = state.named(keys)
-    return Remove(gone, state.keys.leaves_of(gone))
+def check_remove(state: State, keys: list[Hashable]) -> Remove:
+    """The edit that removes the points of different keys."""
+    return Remove(keys, state.keys.leaves_of(keys))
 
 
 def check_update(
@@ -250,6 +255,11 @@ def insert(
     state: State, X: Any, keys: Any, sample_weight: Any, progress: Progress | bool | None, time: float | None
 ) -> list[Hashable]:
     """Insert points; if there are none, only move the window."""
+    keys = _as_listing(keys)
+    if type(X) is np.ndarray and X.shape[:1] == (1,) and sample_weight is time is progress is None:
+        done = _insert_point(state, X, keys)
+        if done is not None:
+            return done
     moment = None if state.window is None and time is None else moment_of(state.window, time)
     edit = check_insert(state, X, keys, sample_weight, progress, moment)
     if edit.weights.size:
@@ -275,13 +285,19 @@ def upsert(
 
 def remove(state: State, keys: Any) -> None:
     """Remove points, if there are any."""
-    edit = check_remove(state, keys)
+    gone = state.named(keys)
+    if len(gone) == 1 and _remove_point(state, gone[0]):
+        return
+    edit = check_remove(state, gone)
     if edit.keys:
         commit(state, edit)
 
 
 def update(state: State, keys: Any, X: Any, sample_weight: Any, progress: Progress | bool | None) -> None:
     """Update points, if there are any."""
+    keys = _as_listing(keys)
+    if type(X) is np.ndarray and X.shape[:1] == (1,) and sample_weight is None and _update_point(state, keys, X):
+        return
     edit = check_update(state, keys, X, sample_weight, progress)
     if edit.keys:
         commit(state, edit)
@@ -333,7 +349,7 @@ def refine(
 
 
 def set_scheme(state: State, scheme: Scheme, X: Any) -> Report:
-    """Change the linkage or the metric, or both. The tree is kept, and refined."""
+    """Change the linkage or the metric, or both. The tree is kept, and refined; or the points are clustered anew."""
     if state.journal is None:
         _adopt(state, scheme, X)
         return refine(state)
@@ -353,17 +369,17 @@ def set_threads(state: State, n_threads: int | None) -> None:
         state.live.aim = replace(state.live.aim, n_threads=n_threads)
 
 
-def begin(state: State, X: Any, keys: Any, sample_weight: Any) -> tuple[NDArray[np.int32], Incoming]:
+def begin(state: State, X: Any, keys: Any, sample_weight: Any) -> NDArray[np.int32]:
     """Leaves for all points of a new hierarchy, not in a tree yet."""
     edit = check_insert(state, X, keys, sample_weight)
     count = len(edit.points)
     if count == 0:
-        return NO_LEAVES, edit.points
+        return NO_LEAVES
     state.live = _with_room(state.live, edit.points, count)
     leaves = state.live.add_leaves(edit.points, edit.weights, state.keys.next_births(count), NO_LEAVES)
     state.keys.add(edit.keys, leaves)
     state.column_names = edit.column_names or state.column_names
-    return leaves, edit.points
+    return leaves
 
 
 def order_and_positions(state: State, leaves: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
@@ -405,6 +421,70 @@ def _insert(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
     return added
 
 
+def _insert_point(state: State, X: NDArray[Any], keys: Any) -> list[Hashable] | None:
+    """Insert one point in the shortest way, the most frequent edit of all; None if it is not that simple."""
+    if state.journal is not None or state.window is not None:
+        return None
+    chosen = None if keys is None else as_keys(keys)
+    if chosen is not None:
+        state.keys.check_new(chosen, 1)
+    with Uninterrupted(), state.lock.access:
+        live, table = state.live, state.keys
+        table.reserve(1)
+        leaf = live.insert_point(X, table.next_birth)
+        if leaf == NULL:
+            return None
+        try:
+            added = table.add_one(chosen, leaf)
+        except BaseException:  # of a user's own class of keys
+            _take_back(live, np.array([leaf], np.int32))
+            raise
+        place = live.reorder()
+        if place is not None:
+            table.relocate(place)
+        state.n_edits += 1
+        return added
+
+
+def _update_point(state: State, keys: Any, X: NDArray[Any]) -> bool:
+    """Update one point in the shortest way; False if it is not that simple."""
+    if state.journal is not None:
+        return False
+    changed = state.named(keys)
+    if len(changed) != 1:
+        return False
+    leaf = state.keys.leaf_of(changed[0])
+    with Uninterrupted(), state.lock.access:
+        is_done = state.live.update_point(leaf, X)
+        state.n_edits += is_done
+        return is_done
+
+
+def _remove_point(state: State, key: Hashable) -> bool:
+    """Remove one point in the shortest way; False if it is not that simple."""
+    if state.journal is not None:
+        return False
+    leaf = state.keys.leaf_of(key)
+    with Uninterrupted(), state.lock.access:
+        is_done = state.live.remove_point(leaf)
+        if is_done:
+            state.keys.discard([key])
+            state.n_edits += 1
+        return is_done
+
+
+def _as_listing(keys: Any) -> Any:
+    """Keys that can be read twice: an iterator becomes a list."""
+    return list(keys) if isinstance(keys, Iterator) else keys
+
+
+def _take_back(live: LiveTree, leaves: NDArray[np.int32]) -> None:
+    """Remove new leaves from a tree, as many of them as are in it; no other leaf takes them for near any more."""
+    live.forget_neighbours(leaves, 0)
+    live.detach(leaves[(live.tree.parent[leaves] > NULL) | (leaves == live.root)])
+    live.release(leaves)
+
+
 def _upsert(state: State, edit: Upsert, held: Uninterrupted) -> list[Hashable]:
     """Insert points and update others, and return the new keys. The insertion comes first, as it may fail."""
     n_live = len(state.keys)
@@ -433,21 +513,27 @@ def _add(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
     if n_passing:
         points = without_first(points, n_passing, len(keys))
         weights, births = weights[n_passing:], births[n_passing:]
+    is_large = BATCH_FACTOR * weights.size >= len(keys) and not state.is_durable
+    is_clustered = is_large and may_cluster(state.live, len(keys) + weights.size)
     undo = None
-    if weights.size >= UNDOABLE and weights.size >= len(keys):
+    if weights.size >= UNDOABLE and weights.size >= len(keys) and not is_clustered:
         undo = state.live.copy(), keys.copy()
     live = _with_room(state.live, points, weights.size)
     keys.reserve(weights.size)
     leaves = live.add_leaves(points, weights, births, keys.leaves() if live.needs_order else NO_LEAVES)
     try:
-        _attach(state, live, leaves, lambda: undo is not None and held.should_stop)
+        if is_clustered:
+            everything = np.concatenate([keys.leaves(), leaves])
+            if not cluster(live, everything, lambda: held.should_stop):
+                raise KeyboardInterrupt
+        else:
+            _attach(state, live, leaves, lambda: undo is not None and held.should_stop)
         added = keys.add(edit.keys, leaves, n_passing)
     except BaseException:  # such as a lack of memory: threads take some
         if undo is not None:
             state.live, state.keys = undo
         else:
-            live.detach(leaves[(live.tree.parent[leaves] > NULL) | (leaves == live.root)])
-            live.release(leaves)
+            _take_back(live, leaves)
         raise
     state.live = live
     state.n_edits += 1
@@ -605,8 +691,11 @@ def _adopt(state: State, scheme: Scheme, X: Any) -> None:
         state.refuse_edits_since(n_edits)
     live = new_tree(scheme, old.aim, points.n_columns, points.stored.dtype)
     live.check_range(points, old.tree.size[leaves])
-    with Uninterrupted():
-        live.adopt(old, leaves, points)
+    with Uninterrupted() as held:
+        is_clustered = may_cluster(live, leaves.size)
+        live.adopt(old, leaves, points, rebuild=not is_clustered)
+        if is_clustered and not cluster(live, leaves, lambda: held.should_stop):
+            raise KeyboardInterrupt
         with state.lock.access:
             state.live, state.column_names = live, column_names
             state.n_edits += 1

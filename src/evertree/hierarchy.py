@@ -12,20 +12,21 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree import anomalies, checks, constructors, cuts, edits, exports, locate, nodes
+from evertree import anomalies, checks, constructors, cuts, edits, exports, locate
+from evertree import nodes as of_nodes
 from evertree.anomalies import Anomaly
 from evertree.checks import Instability
 from evertree.errors import ParameterError
-from evertree.input.arrays import GOALS, as_choice, as_column_names, as_threads, as_whole_number, as_width
+from evertree.input.arrays import GOALS, as_choice, as_column_names, as_height, as_threads, as_whole_number, as_width
 from evertree.input.keys import KeyTable
 from evertree.input.points import Progress
 from evertree.io import snapshot
 from evertree.locate import Location
-from evertree.locking import editing, reading, reading_nodes
-from evertree.nodes import prototypes as prototypes_of
+from evertree.locking import answered_by, editing, reading
 from evertree.partition import Partition
 from evertree.state import State
 from evertree.tree import Aim, LiveTree, new_tree, views
+from evertree.tree.base import WORKING_MEMORY
 from evertree.tree.refine import Report
 from evertree.tree.scheme import DISSIMILARITIES, Scheme
 from evertree.windows import MovingWindow, Window
@@ -60,12 +61,18 @@ class Hierarchy:
     search_width : int or None
         How widely to search for where a point belongs, and for blocking pairs: the number of nodes kept on each level
         of a descent. With None, `refine` searches exhaustively: a refined tree is then exactly a batch tree, at
-        quadratic cost where bounds do not help. Linkages that compare pairs search through neighbours, whatever the
+        quadratic cost where bounds do not help; and a first or a large batch is clustered, as with `agglomerate`, and
+        not inserted. Linkages that compare pairs search through neighbours, whatever the
         width.
     n_jobs : int or None
-        How many threads insert large batches and refine; -1 for all processors, and None for the single-threaded
-        procedure. The tree is the same for every number of threads; for linkages computed from means it differs from
-        the tree with None. Small trees, and refinements with a budget of moves, use one thread.
+        How many threads insert, or cluster by means, large batches and refine; -1 for all processors, and None for the
+        single-threaded procedure. The tree is the same for every number of threads; for linkages computed from means it
+        differs from the tree with None. Small trees, and refinements with a budget of moves, use one thread.
+    working_memory : float
+        How many MiB a matrix of all pairs may take. Within it, linkages that compare pairs of points do not insert a
+        first or a large batch point by point: they cluster it with the points that are there, as batch libraries do,
+        which is many times faster. The same holds for `set_linkage` and `set_metric`. The default is enough for 23,000
+        points, 13,000 for minimax linkage; single linkage needs no matrix.
     seed : int
         The seed of random choices: `Hierarchy.random`, and the nodes that `instability` samples.
     column_names : collection of str, optional
@@ -82,11 +89,11 @@ class Hierarchy:
     Ward, and average on ``"sqeuclidean"``, ``"cosine"`` or ``"correlation"``, are computed from means and variances: an
     edit takes microseconds whatever the number of points, and memory is twice the data (three times where the points
     differ from the coordinates, as for cosine) plus about 340 bytes per point, mostly for searches. All other linkages
-    compare pairs of points: an insertion compares a point with all others or, for single and complete linkage on a true
-    metric in few columns, with few of them, and the moves that follow, and deletions, compare clusters where bounds do
-    not decide. Changing the linkage or the metric compares all pairs; grafts and searches for large clusters do so
-    several times. Vectors still take linear memory; dissimilarities, whether given or computed by a function (called
-    once per pair), take n² / 2 numbers.
+    compare pairs of points. A first or a large batch compares all pairs once. Another insertion compares a point with
+    all others or, for single and complete linkage on a true metric in few columns, with few of them; the moves that
+    follow, and deletions, compare clusters where bounds do not decide; grafts and searches for large clusters compare
+    many pairs. Vectors take linear memory between edits; dissimilarities, whether given or computed by a function
+    (called once per pair), take n² / 2 numbers.
 
     Differences below about 1e-150 count as zero, because their squares underflow.
 
@@ -121,10 +128,12 @@ class Hierarchy:
         goal: str = "stable",
         search_width: int | None = 4,
         n_jobs: int | None = None,
+        working_memory: float = WORKING_MEMORY,
         seed: int = 0,
         column_names: Iterable[str] | None = None,
     ) -> None:
-        aim = Aim(as_choice("goal", goal, GOALS), as_width(search_width), as_threads(n_jobs))
+        memory = as_height("working_memory", working_memory)
+        aim = Aim(as_choice("goal", goal, GOALS), as_width(search_width), as_threads(n_jobs), memory)
         live = new_tree(Scheme(linkage, metric, metric_params), aim, None, np.dtype(np.float64))
         names = as_column_names(column_names)
         if names is not None and live.scheme.holds == DISSIMILARITIES:
@@ -687,7 +696,7 @@ class Hierarchy:
         >>> h.positions(["c", "a"])
         array([2, 0])
         """
-        return nodes.positions(self.state, keys)
+        return of_nodes.positions(self.state, keys)
 
     @property
     def n_columns(self) -> int | None:
@@ -788,6 +797,17 @@ class Hierarchy:
         4
         """
         return self.state.live.aim.search_width
+
+    @property
+    def working_memory(self) -> float:
+        """How many MiB a matrix of all pairs may take.
+
+        Examples
+        --------
+        >>> et.Hierarchy("average").working_memory
+        2048.0
+        """
+        return self.state.live.aim.working_memory
 
     @property
     def n_jobs(self) -> int | None:
@@ -917,7 +937,7 @@ class Hierarchy:
         >>> h.members(h.sibling(h.leaf(0)))
         [1]
         """
-        return nodes.leaf(self.state, key)
+        return of_nodes.leaf(self.state, key)
 
     @reading
     def nodes(self) -> NDArray[np.int32]:
@@ -943,13 +963,13 @@ class Hierarchy:
         >>> [h.members(node) for node in h.ancestors(0)]
         [[0, 2], [0, 1, 2]]
         """
-        return nodes.above(self.state, nodes.leaf(self.state, key))
+        return of_nodes.above(self.state, of_nodes.leaf(self.state, key))
 
     @overload
     def parent(self, /, node: int) -> int: ...
     @overload
     def parent(self, /, node: NodeArray) -> NDArray[np.int32]: ...
-    @reading_nodes
+    @answered_by(of_nodes.parent)
     def parent(self, node: Any) -> Any:
         """The parent of a node, or an array of those of several nodes; -1 (``et.NULL``) for the root.
 
@@ -960,13 +980,12 @@ class Hierarchy:
         >>> h.parent(h.leaf(0)) == h.root, h.parent(h.root)
         (True, -1)
         """
-        return nodes.parent(self.state, node)
 
     @overload
     def children(self, /, node: int) -> tuple[int, ...]: ...
     @overload
     def children(self, /, node: NodeArray) -> NDArray[np.int32]: ...
-    @reading_nodes
+    @answered_by(of_nodes.children)
     def children(self, node: Any) -> Any:
         """The two children of a node, none for a leaf; for k nodes an array of shape (k, 2), with -1 for leaves.
 
@@ -977,13 +996,12 @@ class Hierarchy:
         >>> h.children(h.root) == (h.leaf(0), h.leaf(1)), h.children(h.leaf(0))
         (True, ())
         """
-        return nodes.children(self.state, node)
 
     @overload
     def sibling(self, /, node: int) -> int: ...
     @overload
     def sibling(self, /, node: NodeArray) -> NDArray[np.int32]: ...
-    @reading_nodes
+    @answered_by(of_nodes.sibling)
     def sibling(self, node: Any) -> Any:
         """The other child of a node's parent, or an array for several nodes; -1 (``et.NULL``) for the root.
 
@@ -994,13 +1012,12 @@ class Hierarchy:
         >>> h.sibling(h.leaf(0)) == h.leaf(1), h.sibling(h.root)
         (True, -1)
         """
-        return nodes.sibling(self.state, node)
 
     @overload
     def members(self, /, node: int) -> list[Hashable]: ...
     @overload
     def members(self, /, node: NodeArray) -> list[list[Hashable]]: ...
-    @reading_nodes
+    @answered_by(of_nodes.members)
     def members(self, node: Any) -> Any:
         """The keys of the points below a node, oldest first; for several nodes a list of such lists.
 
@@ -1013,13 +1030,12 @@ class Hierarchy:
         >>> h.members(h.nodes())
         [[0], [2], [0, 2], [1], [0, 1, 2]]
         """
-        return nodes.members(self.state, node)
 
     @overload
     def height(self, /, node: int) -> float: ...
     @overload
     def height(self, /, node: NodeArray) -> NDArray[np.float64]: ...
-    @reading_nodes
+    @answered_by(of_nodes.height)
     def height(self, node: Any) -> Any:
         """The linkage between the children of a node, in SciPy's units (Ward: √(2ζ)); 0 for a leaf.
 
@@ -1034,13 +1050,12 @@ class Hierarchy:
         >>> h.height(h.nodes())
         array([0., 0., 3.])
         """
-        return nodes.height(self.state, node)
 
     @overload
     def size(self, /, node: int) -> int: ...
     @overload
     def size(self, /, node: NodeArray) -> NDArray[np.int64]: ...
-    @reading_nodes
+    @answered_by(of_nodes.size)
     def size(self, node: Any) -> Any:
         """The number of points below a node, 1 for a leaf; for several nodes an array.
 
@@ -1051,7 +1066,6 @@ class Hierarchy:
         >>> h.size(h.root), h.size(h.nodes())
         (3, array([1, 1, 2, 1, 3]))
         """
-        return nodes.size(self.state, node)
 
     @reading
     def prototypes(self, nodes: Any = None) -> dict[int, Hashable]:
@@ -1081,7 +1095,7 @@ class Hierarchy:
         >>> h.prototypes()[h.root], h.height(h.root)
         (1, 2.0)
         """
-        return prototypes_of(self.state, nodes)
+        return of_nodes.prototypes(self.state, nodes)
 
     @reading
     def linkage_matrix(self) -> NDArray[np.float64]:

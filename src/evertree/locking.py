@@ -32,6 +32,7 @@ if hasattr(os, "register_at_fork"):  # the thread that forks is the main thread 
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_F = TypeVar("_F", bound=Callable[..., Any])
 _S = TypeVar("_S", bound=Any)
 
 
@@ -104,19 +105,25 @@ def reading(question: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate
     return read
 
 
-def reading_nodes(question: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
-    """As `reading`, for a method whose only argument is a node, or some: it takes half a microsecond less."""
-    find: Any = question
+def answered_by(find: Callable[[Any, Any], Any]) -> Callable[[_F], _F]:
+    """Decorate a method that has no body: ``find(state, node)``, for one node or some, is what it returns.
 
-    @functools.wraps(question)
-    def read(self: Any, node: Any) -> Any:
-        lock = self.state.lock
-        if lock.has_access():
-            return find(self, node)
-        with lock.queue, lock.access:
-            return find(self, node)
+    As `reading`, but it takes half as long: such methods are called for each node.
+    """
 
-    return read  # type: ignore[return-value]  # the same arguments
+    def decorate(question: _F) -> _F:
+        @functools.wraps(question)
+        def read(self: Any, node: Any) -> Any:
+            state = self.state
+            lock = state.lock
+            if lock.has_access():
+                return find(state, node)
+            with lock.queue, lock.access:
+                return find(state, node)
+
+        return read  # type: ignore[return-value]  # the same arguments
+
+    return decorate
 
 
 def one_at_a_time(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:

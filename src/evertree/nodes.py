@@ -17,7 +17,7 @@ from evertree.tree import views
 
 def leaf(state: State, key: Hashable) -> int:
     """The leaf of a live key."""
-    return int(state.keys.leaves_of([key])[0])
+    return state.keys.leaf_of(key)
 
 
 def positions(state: State, keys: Any) -> NDArray[np.intp]:
@@ -28,8 +28,9 @@ def positions(state: State, keys: Any) -> NDArray[np.intp]:
 
 def parent(state: State, node: Any) -> Any:
     """The parent of a node, or of each of some nodes; NULL if there is none."""
-    if type(node) is int and state.live.is_in_use(node):
-        return state.live.quick.parent[node]
+    quick = state.live.quick
+    if type(node) is int and quick.has(node):
+        return quick.parent[node]
     return _one_or_many(state, node, lambda u: state.live.tree.parent[u])
 
 
@@ -45,8 +46,8 @@ def children(state: State, node: Any) -> Any:
 
 def sibling(state: State, node: Any) -> Any:
     """The other child of the parent of a node, or of each of some nodes; NULL if there is none."""
-    if type(node) is int and state.live.is_in_use(node):
-        quick = state.live.quick
+    quick = state.live.quick
+    if type(node) is int and quick.has(node):
         p = quick.parent[node]
         left = quick.left[p]
         return NULL if p == NULL else quick.right[p] if left == node else left
@@ -78,16 +79,17 @@ def keys_of(state: State, leaves: NDArray[np.int32]) -> list[Hashable]:
 
 def height(state: State, node: Any) -> Any:
     """The height of a node, or of each of some nodes, in SciPy's units."""
-    if type(node) is int and state.live.is_in_use(node):
-        return state.live.scheme.height_of_one(state.live.quick.height[node]) if node & 1 else 0.0
+    live = state.live
+    if type(node) is int and live.quick.has(node):
+        return live.scheme.height_of_one(live.quick.height[node]) if node & 1 else 0.0
     return _one_or_many(state, node, lambda u: state.live.scheme.height(state.live.linkage_values(u)))
 
 
 def size(state: State, node: Any) -> Any:
     """The number of points below a node, or below each of some nodes. O(n) for inner nodes."""
     live = state.live
-    if type(node) is int and live.is_in_use(node) and live.is_unweighted:
-        return int(live.tree.size[node])
+    if type(node) is int and live.quick.has(node) and (node & 1 == 0 or live.is_unweighted):
+        return int(live.quick.size[node]) if node & 1 else 1
 
     def count(u: NDArray[np.int32]) -> NDArray[np.int64]:
         if np.all(u % 2 == 0):
@@ -151,7 +153,7 @@ def known_node(state: State, node: Any) -> int:
     """A node number from the user, checked to be in the tree."""
     if type(node) is int or (isinstance(node, numbers.Integral) and not isinstance(node, bool)):
         u = int(node)
-        if state.live.is_in_use(u):
+        if state.live.quick.has(u):
             return u
     raise UnknownNodeError(
         f"node must be a node of the tree as it is now; it is {node!r}. Node numbers are valid until the next "

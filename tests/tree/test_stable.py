@@ -433,8 +433,7 @@ def test_points_that_come_between_two_searches(rng, linkage, metric):
 def test_the_guard(rng):
     """When too many grafts were made, values must differ by more and more to be worth one: it ends, and says so."""
     x = rng.normal(size=(200, 3))
-    h = Hierarchy(search_width=None)
-    h.insert(x)
+    h = Hierarchy.random(x, search_width=None)
     h.state.live.work.state["grafts_before"][0] = -(10**7)
     report = h.refine()
     assert report.stopped_by == "guard"
@@ -443,8 +442,7 @@ def test_the_guard(rng):
     assert h.is_monotone()
     assert h.refine().stable
     h.certify()
-    h = Hierarchy(search_width=None)
-    h.insert(x)
+    h = Hierarchy.random(x, search_width=None)
     h.state.live.work.state["grafts_before"][0] = (
         -30 * 200 - 1000
     )  # one quota is used up: the order changes, nothing else

@@ -149,7 +149,7 @@ Batch = Annotated[
     bool,
     _clustering(
         "--batch",
-        help="Start from the tree of a batch library: exact, but in quadratic time and, except for ward, memory.",
+        help="Start from the batch tree: exact, but in quadratic time and, except for ward and single, memory.",
     ),
 ]
 

@@ -23,7 +23,7 @@ from evertree.locking import Uninterrupted
 from evertree.state import State
 
 #: The parameters of `Hierarchy` other than the linkage and the metric.
-_OPTIONS = ("metric_params", "goal", "search_width", "seed", "column_names")
+_OPTIONS = ("metric_params", "goal", "search_width", "working_memory", "seed", "column_names")
 
 
 def open(  # noqa: A001  as in the standard library's modules that have an open of their own
@@ -55,7 +55,8 @@ def open(  # noqa: A001  as in the standard library's modules that have an open 
         For a new file: the initial hierarchy, such as ``et.load(path)`` or ``et.Hierarchy.from_linkage(...)``. It is
         copied.
     **options
-        ``metric_params``, ``goal``, ``search_width``, ``seed`` and ``column_names``, as for `Hierarchy`.
+        ``metric_params``, ``goal``, ``search_width``, ``working_memory``, ``seed`` and ``column_names``, as for
+        `Hierarchy`.
 
     Returns
     -------

@@ -168,6 +168,8 @@ def as_weights(sample_weight: Any, count: int) -> NDArray[np.float64]:
 
 def as_keys(keys: Any) -> list[Hashable]:
     """One key, or a collection of keys, as a list of distinct hashable keys."""
+    if type(keys) is list and len(keys) == 1 and type(keys[0]) in (int, str):
+        return keys[:]
     if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
         listing = [keys]
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from decimal import Decimal
 from itertools import islice
@@ -82,6 +83,11 @@ class KeyTable:
         """The insertion numbers of the next `count` points."""
         return np.arange(self.next_birth, self.next_birth + count)
 
+    def leaf_of(self, key: Hashable) -> int:
+        """The leaf of a live key."""
+        leaf = self._find(key)
+        return leaf if leaf != NULL else int(self.leaves_of([key])[0])  # which says that there is none
+
     def leaves_of(self, keys: Sequence[Hashable]) -> NDArray[np.int32]:
         """The leaves of some keys, all of which must be live."""
         if self._leaf_of is None and self._n_slots and all(type(key) is int and 0 <= key < 2**63 for key in keys):
@@ -147,6 +153,19 @@ class KeyTable:
         self.next_number = stop
         return added
 
+    def add_one(self, keys: Sequence[Hashable] | None, leaf: int) -> list[Hashable]:
+        """As `add` for one leaf, for which there is room."""
+        if keys is not None or self._leaf_of is not None:
+            return self.add(keys, np.array([leaf], np.int32))
+        slot, number = self._n_slots, self.next_number
+        self._numbers[slot] = number
+        self._leaves[slot] = leaf
+        self._n_slots += 1
+        self._n_live += 1
+        self.next_birth += 1
+        self.next_number += 1
+        return [number]
+
     def _note(self, keys: list[Hashable], leaves: list[int]) -> None:
         """Add chosen keys, all or none of them."""
         assert self._leaf_of is not None
@@ -167,7 +186,10 @@ class KeyTable:
                 del self._key_of[self._leaf_of.pop(key)]
             self._n_passed += len(keys)
             return
-        self._leaves[np.searchsorted(self._numbers[: self._n_slots], np.array(keys, np.int64))] = NULL
+        if len(keys) == 1:
+            self._leaves[self._slot(int(keys[0]))] = NULL  # type: ignore[call-overload]
+        else:
+            self._leaves[np.searchsorted(self._numbers[: self._n_slots], np.array(keys, np.int64))] = NULL
         self._n_live -= len(keys)
         if self._n_slots > 2 * self._n_live + 16:
             self._keep_live()
@@ -232,8 +254,12 @@ class KeyTable:
                 return NULL
         except (TypeError, ValueError, OverflowError):
             return NULL
-        slot = int(np.searchsorted(self._numbers[: self._n_slots], number))
+        slot = self._slot(number)
         return int(self._leaves[slot]) if slot < self._n_slots and self._numbers[slot] == number else NULL
+
+    def _slot(self, number: int) -> int:
+        """The first slot with a number that is not smaller."""
+        return bisect_left(memoryview(self._numbers), number, 0, self._n_slots)  # type: ignore[arg-type]
 
     def reserve(self, count: int) -> None:
         """Make room for numbered keys, so that adding them cannot fail."""

@@ -14,6 +14,7 @@ from evertree.hierarchy import Hierarchy
 from evertree.input.arrays import as_count, as_seconds
 from evertree.integrations import check_cut, cut_of
 from evertree.partition import Partition
+from evertree.tree.base import WORKING_MEMORY
 from evertree.windows import Window
 
 require("sklearn", "AnytimeClustering", "sklearn")
@@ -32,7 +33,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     distance_threshold : float or None
         The height at which to cut it instead, in SciPy's units: clusters are merged below it, and not at it, as in
         scikit-learn. Then `n_clusters` must be None.
-    linkage, metric, metric_params, goal, search_width, n_jobs
+    linkage, metric, metric_params, goal, search_width, n_jobs, working_memory
         As for `Hierarchy`.
     max_seconds : float or None
         How long `fit` and `partial_fit` may refine after inserting the points; None to continue until the goal is
@@ -97,6 +98,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         goal: str = "stable",
         search_width: int | None = 4,
         n_jobs: int | None = None,
+        working_memory: float = WORKING_MEMORY,
         max_seconds: float | None = None,
         keep_last: int | None = None,
         verbose: bool = False,
@@ -109,6 +111,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.goal = goal
         self.search_width = search_width
         self.n_jobs = n_jobs
+        self.working_memory = working_memory
         self.max_seconds = max_seconds
         self.keep_last = keep_last
         self.verbose = verbose
@@ -306,6 +309,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             goal=self.goal,
             search_width=self.search_width,
             n_jobs=self.n_jobs,
+            working_memory=self.working_memory,
             column_names=getattr(self, "feature_names_in_", None),
         )
 

@@ -14,6 +14,7 @@ from evertree.input.arrays import (
     GOALS,
     as_choice,
     as_column_names,
+    as_height,
     as_keys,
     as_points,
     as_weights,
@@ -27,7 +28,7 @@ from evertree.io.json_values import decode_all, encode_all
 from evertree.kernels.columns import TREE_STATE, WORK_STATE, MeanTree, Search, Worklist, new_search
 from evertree.state import State
 from evertree.tree import Aim, Incoming, LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
-from evertree.tree.base import MOST_POINTS
+from evertree.tree.base import MOST_POINTS, WORKING_MEMORY
 from evertree.tree.scheme import OBJECTS, TOLERANCE, VECTORS, Scheme
 from evertree.windows import MovingWindow
 
@@ -66,6 +67,7 @@ def contents(state: State) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "keys": None if keys.is_numbered else encode_all(keys.keys()),
         "goal": live.aim.goal,
         "search_width": live.aim.search_width,
+        "working_memory": live.aim.working_memory,
         "seed": state.seed,
         "window": None if state.window is None else state.window.state(),
     }
@@ -190,7 +192,8 @@ def _aim_of(header: dict[str, Any]) -> Aim:
     width = as_width(header.get("search_width", 4))
     if width is not None and width > MOST_POINTS:
         raise CorruptFileError(f"the search width {width} is wider than any tree")
-    return Aim(as_choice("goal", header["goal"], GOALS), width)
+    memory = as_height("working_memory", header.get("working_memory", WORKING_MEMORY))
+    return Aim(as_choice("goal", header["goal"], GOALS), width, working_memory=memory)
 
 
 def _missing(name: str) -> Callable[..., Any]:

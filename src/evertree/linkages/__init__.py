@@ -51,8 +51,8 @@ class Linkage:
     #: Whether `compare` uses bounds on dissimilarities from the distances to pivots.
     bounds_help: bool = False
 
-    #: Whether SciPy and fastcluster have it, by this name.
-    in_scipy: bool = False
+    #: Whether its merges are the edges of a minimum spanning tree.
+    is_spanning: bool = False
 
     @property
     def from_pairs(self) -> bool:

@@ -39,7 +39,6 @@ LINKAGE = Linkage(
     strongly_reducible=True,
     nni_reducible=False,
     statistics="squared",
-    in_scipy=True,
 )
 
 

@@ -23,7 +23,6 @@ LINKAGE = Linkage(
     nni_reducible=True,
     statistics=None,
     bounds_help=True,
-    in_scipy=True,
 )
 
 

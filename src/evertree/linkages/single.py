@@ -26,7 +26,7 @@ LINKAGE = Linkage(
     nni_reducible=True,
     statistics=None,
     bounds_help=True,
-    in_scipy=True,
+    is_spanning=True,
 )
 
 

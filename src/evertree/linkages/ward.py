@@ -18,7 +18,6 @@ LINKAGE = Linkage(
     strongly_reducible=False,
     nni_reducible=True,
     statistics="euclidean",
-    in_scipy=True,
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,7 @@ from evertree.kernels.columns import (
     NULL,
     STABLE,
     TO_FIND,
-    TREE_STATE,
     UNLIMITED,
-    WORK_STATE,
     MeanTree,
     PairTree,
     Search,
@@ -33,6 +31,7 @@ from evertree.kernels.columns import (
 )
 from evertree.linkages import LINKAGES, Tag
 from evertree.locking import Uninterrupted
+from evertree.tree.quick_columns import GOAL, GRAFTS, GRAFTS_BEFORE, N_POINTS, ROOT, QuickColumns
 from evertree.tree.scheme import Scheme
 
 #: Nodes are numbered in 32 bits, two for each point.
@@ -59,6 +58,10 @@ PART = 4_096
 SHAPE = ("parent", "left", "right", "birth", "size")
 
 
+#: How many MiB a matrix of all pairs may take by default.
+WORKING_MEMORY = 2048.0
+
+
 @dataclass(frozen=True)
 class Aim:
     """What a tree is refined to, and how widely blocking pairs are searched for.
@@ -71,11 +74,14 @@ class Aim:
         Number of nodes that a descent keeps on each level; None for exhaustive searches.
     n_threads : int or None
         Number of threads; None for the single-threaded procedure, whose result differs.
+    working_memory : float
+        How many MiB a matrix of all pairs may take.
     """
 
     goal: str
     search_width: int | None
     n_threads: int | None = None
+    working_memory: float = WORKING_MEMORY
 
     @cached_property
     def is_stable(self) -> bool:
@@ -132,30 +138,6 @@ class Incoming:
             )
 
 
-class QuickColumns(NamedTuple):
-    """Columns and counters for reading single entries: NumPy would make an object of its own for each."""
-
-    parent: Any  # all are memoryviews
-    left: Any
-    right: Any
-    height: Any
-    state: Any  # of the tree
-    work: Any  # the state of the worklist
-
-    @classmethod
-    def of(cls, tree: Any, work: Worklist) -> QuickColumns:
-        """Those of a tree, which show what it is at any time."""
-        columns: list[Any] = [tree.parent, tree.left, tree.right, tree.height]
-        columns += [tree.state.view(np.int64), work.state.view(np.int64)]
-        return cls(*(memoryview(column) for column in columns))
-
-
-# Where counters are in `QuickColumns.state` and `QuickColumns.work`.
-N_POINTS, *_TOPS = ((TREE_STATE.names or ()).index(name) for name in ("n_points", "leaf_top", "inner_top"))
-INSERTED, GRAFTS, ORDERED_AT = ((WORK_STATE.names or ()).index(name) for name in ("inserted", "grafts", "ordered_at"))
-_GOAL, _GRAFTS_BEFORE = ((WORK_STATE.names or ()).index(name) for name in ("goal", "grafts_before"))
-
-
 class LiveTree(ABC):
     """A tree over points, with its worklist, the state of searches, and the scheme and aim of its refinement.
 
@@ -167,6 +149,7 @@ class LiveTree(ABC):
     tree: Any  # MeanTree or PairTree
     work: Worklist
     search: Search  # has room for points only if the goal is, or has been, a stable tree
+    quick: QuickColumns  # the columns of `tree` and `work` for reading single entries
 
     #: The type of the coordinates, or of the dissimilarities.
     dtype: np.dtype[Any]
@@ -194,9 +177,6 @@ class LiveTree(ABC):
 
     #: The smallest weight of any point so far.
     _lightest = np.inf
-
-    #: A tree, its worklist, and their columns for reading single entries.
-    _quick: Any = (None, None, None)
 
     #: The points as given, by row, if they are not stored elsewhere in the tree; otherwise None.
     kept: NDArray[Any] | None
@@ -259,6 +239,21 @@ class LiveTree(ABC):
     def insert(self, leaves: NDArray[np.int32]) -> None:
         """Insert filled leaves one by one, by `tab.Insert` or by search, and make the moves that follow."""
 
+    # The shortest ways to edit one point. They return NULL, or False, and change nothing, where the general way is
+    # needed; it also says what is wrong with a point.
+
+    def insert_point(self, x: NDArray[Any], birth: int) -> int:  # noqa: ARG002  only some trees can
+        """Insert a point of weight 1, an array of shape (1, n_columns), and return its leaf."""
+        return NULL
+
+    def update_point(self, leaf: int, x: NDArray[Any]) -> bool:  # noqa: ARG002  the same
+        """Give the point of a leaf new values."""
+        return False
+
+    def remove_point(self, leaf: int) -> bool:  # noqa: ARG002  the same
+        """Take out the point of a leaf, and free the leaf."""
+        return False
+
     @abstractmethod
     def insert_some(self, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:
         """Insert the first of the filled leaves, as `insert` does; return how many.
@@ -291,6 +286,10 @@ class LiveTree(ABC):
         """Allocate columns with room for this many points, and copy what is in use into them."""
 
     @abstractmethod
+    def _compute_from_heights(self, nodes: NDArray[np.int32], heights: NDArray[np.float64]) -> None:
+        """Compute the columns of inner nodes, children first, whose heights are known."""
+
+    @abstractmethod
     def _compute_all(self, nodes: NDArray[np.int32]) -> None:
         """Compute the columns of inner nodes from the leaves; `nodes` are all nodes, children first."""
 
@@ -307,7 +306,7 @@ class LiveTree(ABC):
     @property
     def root(self) -> int:
         """The root, or NULL."""
-        return int(self.tree.state["root"][0])
+        return int(self.quick.state[ROOT])
 
     @property
     def capacity(self) -> int:
@@ -390,23 +389,10 @@ class LiveTree(ABC):
         return nodes[nodes % 2 == 0]
 
     @property
-    def quick(self) -> QuickColumns:
-        """The columns of the tree for reading single entries."""
-        tree, work, found = self._quick
-        if tree is not self.tree or work is not self.work:
-            found = QuickColumns.of(self.tree, self.work)
-            self._quick = self.tree, self.work, found
-        return found
-
-    @property
     def is_unweighted(self) -> bool:
         """Whether each point weighs 1, so that the size of a node is a number of points."""
-        return self._lightest == 1.0 and self.tree.size[self.root] == self.n_points
-
-    def is_in_use(self, u: int) -> bool:
-        """Whether `u` is a node of the tree, or a leaf about to become one."""
         quick = self.quick
-        return 0 <= u >> 1 < quick.state[_TOPS[u & 1]] and quick.parent[u] >= NULL
+        return self._lightest == 1.0 and bool(quick.size[quick.state[ROOT]] == quick.state[N_POINTS])
 
     def reserve(self, n_more: int) -> None:
         """Make room for `n_more` points. O(1) amortised. If there is not enough memory, nothing changes."""
@@ -464,12 +450,11 @@ class LiveTree(ABC):
         """Leaves hold other points now: update the smallest weight, forget their neighbours."""
         self._note_weights(weights)
         self.work.state["inserted"][0] += leaves.size
-        self._forget_neighbours(leaves, TO_FIND)
+        self.forget_neighbours(leaves, TO_FIND)
 
-    def _forget_neighbours(self, leaves: NDArray[np.int32], steps: int) -> None:
+    def forget_neighbours(self, leaves: NDArray[np.int32], steps: int) -> None:
         """Empty the neighbour lists of leaves, if any; they are then this many steps from being good."""
-        if self.search.fresh.size:
-            kernels.shared.neighbours.forget_leaves(self.search, leaves, steps)
+        kernels.shared.neighbours.forget_leaves(self.search, leaves, steps)
 
     def _note_live_weights(self) -> None:
         used = self.n_used
@@ -482,9 +467,9 @@ class LiveTree(ABC):
     def begin_edit(self) -> None:
         """Begin a change of points: from now on the tree follows its goal, and the guard starts counting."""
         counters = self.quick.work
-        if counters[_GOAL] != (STABLE if self.aim.is_stable else HOMOGENEOUS):
+        if counters[GOAL] != (STABLE if self.aim.is_stable else HOMOGENEOUS):
             self.move_towards(self.aim.goal)
-        counters[_GRAFTS_BEFORE] = counters[GRAFTS]
+        counters[GRAFTS_BEFORE] = counters[GRAFTS]
         self.search.lightest[0] = self._lightest
 
     def forget_bounds(self) -> None:
@@ -602,8 +587,27 @@ class LiveTree(ABC):
             kernels.shared.neighbours.forget_all(self.tree, self.search, TO_FIND)
         self.warm_up()
 
-    def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> None:
-        """Copy the shape of another tree, whose `leaves` are the points, into this new one."""
+    def take_heights(self, heights: NDArray[np.float64]) -> None:
+        """Complete a stable tree, of which only the shape and the heights of its inner nodes are known.
+
+        Its inner nodes are the first ones, each after its children.
+        """
+        tree, work = self.tree, self.work
+        tree.state["free_inner"][0] = NULL
+        for column in (tree.parent, tree.left, tree.right):
+            column[2 * heights.size + 1 :: 2] = NULL  # inner nodes that were in use before
+        work.mark[:], work.due[:] = 0, 0
+        for name in ("pending", "due", "guarded"):
+            work.state[name][0] = 0
+        self._compute_from_heights(2 * np.arange(heights.size, dtype=np.int32) + 1, heights)
+        if not (self.aim.is_stable or self.scheme.linkage.strongly_reducible):  # then it need not be homogeneous
+            kernels.shared.worklist.push_bottom_up(self.work, self.nodes())
+
+    def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming, rebuild: bool = True) -> None:
+        """Copy the shape of another tree, whose `leaves` are the points, into this new one.
+
+        Without `rebuild` its inner nodes are not computed: another shape is to come.
+        """
         self._lay_out(other.capacity)
         used = other.n_used
         for name in SHAPE:
@@ -615,7 +619,8 @@ class LiveTree(ABC):
         for name in ("searches", "inserted", "ordered_at"):
             self.work.state[name] = other.work.state[name]
         self.fill(leaves, incoming, other.tree.size[leaves], other.tree.birth[leaves], leaves)
-        self.rebuild()
+        if rebuild:
+            self.rebuild()
 
     def _begin(self, tree: MeanTree | PairTree, work: Worklist) -> None:
         """Set new columns, and copy from the old ones, if any, what every tree has."""
@@ -634,8 +639,8 @@ class LiveTree(ABC):
         work.state["quota"][0] = QUOTA_PER_POINT * rows + SMALLEST_QUOTA
         has_search = hasattr(self, "search") and self.search.fresh.size > 0
         search = self._new_search(tree) if self.aim.is_stable or has_search else new_search(0, 1, self._search_dtype)
-        self.tree, self.work, self.search = tree, work, search  # only once all are allocated
-        self._quick = None, None, None  # and the old columns go
+        # Only once all are allocated.
+        self.tree, self.work, self.search, self.quick = tree, work, search, QuickColumns.of(tree, work)
 
 
 def contiguous(array: Any) -> NDArray[Any]:

@@ -28,8 +28,6 @@ def find_flaw(live: LiveTree) -> tuple[int, int] | None:
 
 
 def _flaw_of_pairs(live: LiveTree, leaves: NDArray[np.int32], merges: Merges) -> tuple[int, int] | None:
-    from scipy.spatial.distance import squareform
-
     tree, n = live.tree, leaves.size
     node_in = dict(enumerate(leaves.tolist()))  # a cluster is in the slot of its first point
     slot = {leaf: i for i, leaf in node_in.items()}
@@ -39,9 +37,9 @@ def _flaw_of_pairs(live: LiveTree, leaves: NDArray[np.int32], merges: Merges) ->
         slot[u] = int(pairs[t, 0])
     order = np.concatenate([leaves, merges.inner])
     death = np.where(order == live.root, np.inf, merges.height[tree.parent[order]])
-    d, alive = squareform(live.dissimilarities(leaves)), np.empty(n, np.int64)
+    d, alive = live.dissimilarities(leaves), np.empty(n, np.int64)
     if live.scheme.linkage.has_centers:
-        room = np.empty_like(d), np.empty(n, np.int64), alive
+        room = np.empty((n, n)), np.empty(n, np.int64), alive
         n_made, a, b = kernels.shared.certify.replay_by_radius(live.tag, d, *room, pairs, death)
     else:
         n_made, a, b = kernels.shared.certify.replay_by_recurrence(live.tag, d, tree.size[leaves], alive, pairs, death)

@@ -1,4 +1,4 @@
-"""Initial trees: a random one, or one from a linkage matrix. Both number leaf i as ``2 * i``."""
+"""Shapes of whole trees: a random one, or one from a linkage matrix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shape_at_random(live: LiveTree, leaves: NDArray[np.int32], seed: int) -> Non
 
 
 def shape_from_linkage(live: LiveTree, leaves: NDArray[np.int32], Z: NDArray[np.float64]) -> None:
-    """Arrange the first leaves of a new tree as a validated SciPy linkage matrix says."""
+    """Arrange all leaves of a tree as a validated SciPy linkage matrix says. Inner nodes are numbered anew."""
     n = leaves.size
     if n == 0:
         return

@@ -31,6 +31,7 @@ from evertree.locking import Uninterrupted
 from evertree.tree.base import MOST_COMPARISONS, PART, Aim, Incoming, LiveTree, contiguous
 from evertree.tree.parallel.pairs import MOST_AHEAD, Sharing
 from evertree.tree.parallel.threads import Threads
+from evertree.tree.quick_columns import QuickColumns
 from evertree.tree.scheme import OBJECTS, VECTORS, Scheme
 
 #: Pivots are used from this many points on, and chosen again whenever the number of points has doubled.
@@ -136,7 +137,8 @@ class PairLiveTree(LiveTree):
     def dissimilarities(self, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
         """The dissimilarity of every pair of `leaves`, condensed. O(n²) in time and memory."""
         condensed = np.empty(leaves.size * (leaves.size - 1) // 2)
-        kernels.pairwise.pairs.fill_condensed(self._own_pairs(), np.ascontiguousarray(leaves >> 1), condensed)
+        rows, done = np.ascontiguousarray(leaves >> 1), np.zeros(2, np.int64)
+        kernels.pairwise.pairs.fill_condensed(self._own_pairs(), rows, condensed, done, rows.size)
         return condensed
 
     def nearest(
@@ -172,6 +174,7 @@ class PairLiveTree(LiveTree):
             twin.__dict__.update(self.__dict__)
             twin.tree, twin.work = self._own_tree(), self.work._replace(state=self.work.state.copy())
             twin.search = twin._new_search(twin.tree)
+            twin.quick = QuickColumns.of(twin.tree, twin.work)
             twin.tree.state["free_leaf"][0] = NULL
             try:
                 yield twin, twin.add_leaves(incoming, np.ones(count), births, leaves)
@@ -238,9 +241,9 @@ class PairLiveTree(LiveTree):
         else:
             self.tree.pairs.x[rows] = incoming.stored
 
-    def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> None:
+    def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming, rebuild: bool = True) -> None:
         """Copy the shape of another tree, whose `leaves` are the points, into this new one."""
-        super().adopt(other, leaves, incoming)
+        super().adopt(other, leaves, incoming, rebuild)
         if isinstance(other, PairLiveTree):
             self._n_called += other._n_called
             self.tree.pairs.state["evaluated"][0] += other.tree.pairs.state["evaluated"][0]
@@ -256,6 +259,26 @@ class PairLiveTree(LiveTree):
                 stop = start + max(until_choice, 1) if self._uses_pivots else leaves.size
                 start += self._hang(leaves[start:stop])
                 self._choose_pivots()
+
+    def take_heights(self, heights: NDArray[np.float64]) -> None:
+        """Complete a stable tree, of which only the shape and the heights of its inner nodes are known."""
+        super().take_heights(heights)
+        self.never_pause()
+        self.tree.pairs.state["measured"][0] = NULL  # it was a node of another tree
+        self.tree.pairs.stale[:] = 1
+
+    def _compute_from_heights(self, nodes: NDArray[np.int32], heights: NDArray[np.float64]) -> None:
+        self._choose_pivots()
+        kernels.pairwise.path.take_heights(self.tree, nodes, heights)
+
+    def note_evaluated(self, count: int) -> None:
+        """Count dissimilarities that were evaluated; those that are stored were counted when they came."""
+        self.tree.pairs.state["evaluated"][0] += count
+
+    def list_neighbours(self, leaves: NDArray[np.int32], condensed: NDArray[np.float64]) -> None:
+        """Fill the neighbour lists of all points from the dissimilarities of every pair."""
+        self.prepare_search()
+        kernels.shared.neighbours.list_near(self.search, leaves, condensed)
 
     def insert_some(self, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:  # noqa: ARG002
         """Insert the first of the filled leaves, fewer if each is compared with many; return how many."""
@@ -313,7 +336,7 @@ class PairLiveTree(LiveTree):
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
         self.never_pause()
         self.begin_edit()
-        self._forget_neighbours(leaves, 0)
+        self.forget_neighbours(leaves, 0)
         kernels.shared.remove.detach_leaves_of_pairs(self.tree, self.work, self.tag, leaves)
         self._choose_pivots()
         self.homogenise()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.errors import MagnitudeError
-from evertree.input.metrics import LARGEST, Metric
+from evertree.input.metrics import LARGEST, LARGEST_VALUE, Metric
 from evertree.kernels.columns import (
     MEAN_NODE,
     NULL,
@@ -25,9 +26,6 @@ from evertree.kernels.columns import (
 )
 from evertree.locking import Uninterrupted
 from evertree.tree.base import (
-    GRAFTS,
-    INSERTED,
-    ORDERED_AT,
     PART,
     REORDER_SHARE,
     Aim,
@@ -35,6 +33,7 @@ from evertree.tree.base import (
     LiveTree,
     contiguous,
 )
+from evertree.tree.quick_columns import GRAFTS, INSERTED, N_POINTS, ORDERED_AT, ROOT
 from evertree.tree.scheme import Scheme
 
 #: A total weight up to this, divided by the number of columns, overflows with no accepted value.
@@ -183,9 +182,9 @@ class MeanLiveTree(LiveTree):
 
     def check_range(self, incoming: Incoming, weights: NDArray[np.float64]) -> None:
         """Refuse points with which a linkage value could overflow."""
-        coordinates, root = incoming.coordinates, self.tree.state["root"][0]
+        coordinates, root = incoming.coordinates, self.quick.state[ROOT]
         assert coordinates is not None
-        total = float(np.add.reduce(weights)) + (0.0 if root == NULL else float(self.tree.size[root]))
+        total = float(np.add.reduce(weights)) + (0.0 if root == NULL else self.quick.size[root])
         if total * coordinates.shape[1] <= SAFE_WEIGHT:
             return
         if self._largest is None:
@@ -243,6 +242,46 @@ class MeanLiveTree(LiveTree):
         else:
             kernels.shared.insert.insert_leaves(self.tree, self.work, self.tag, leaves)
 
+    def _is_simple(self, x: NDArray[Any]) -> bool:
+        """Whether a point can be written to the tree as it is, and nothing else remains to be done."""
+        return (
+            x.shape == (1, self.n_columns)
+            and x.dtype is self.dtype
+            and x.flags.carray
+            and self.kept is None
+            and self._largest is None
+            and self.aim.n_threads is None
+        )
+
+    @cached_property
+    def _limits(self) -> tuple[float, float]:
+        """The largest value of a point, and the largest weight of all points, that no linkage value overflows."""
+        return LARGEST_VALUE[self.dtype], SAFE_WEIGHT / (self.n_columns or 1)
+
+    def insert_point(self, x: NDArray[Any], birth: int) -> int:
+        """Insert a point of weight 1, and return its leaf; NULL if the general way is needed."""
+        has_room = self.quick.state[N_POINTS] < self.tree.parent.size >> 1
+        if not (has_room and self._lightest <= 1.0 and self._is_simple(x)):
+            return NULL
+        self.begin_edit()
+        columns, limits = (self.tree, self.work, self.search, self.tag), self._limits
+        return kernels.statistics.one_point.insert_point(*columns, x, birth, *limits, self.aim.is_stable)
+
+    def update_point(self, leaf: int, x: NDArray[Any]) -> bool:
+        """Give the point of a leaf new values; False if the general way is needed."""
+        if not self._is_simple(x):
+            return False
+        self.begin_edit()
+        columns, limits = (self.tree, self.work, self.search, self.tag), self._limits
+        found: int = kernels.statistics.one_point.update_point(*columns, leaf, x, *limits, self.aim.is_stable)
+        return found != NULL
+
+    def remove_point(self, leaf: int) -> bool:
+        """Take out the point of a leaf, and free the leaf."""
+        self.begin_edit()
+        kernels.statistics.one_point.remove_point(self.tree, self.work, self.search, self.tag, leaf)
+        return True
+
     def insert_some(self, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:
         """Insert the first of the filled leaves; return how many."""
         if self.aim.n_threads is None:
@@ -269,9 +308,8 @@ class MeanLiveTree(LiveTree):
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
         self.begin_edit()
-        self._forget_neighbours(leaves, 0)
-        kernels.shared.remove.detach_leaves(self.tree, self.work, self.tag, leaves, np.empty_like(leaves))
-        self.homogenise()
+        siblings = np.empty(leaves.size, np.int32)
+        kernels.shared.remove.detach_leaves(self.tree, self.work, self.search, self.tag, leaves, siblings)
 
     def homogenise(self, max_checks: int = UNLIMITED, max_moves: int = UNLIMITED) -> None:
         """Refine by moves (`tab.OHC`) within limits."""
@@ -370,6 +408,10 @@ class MeanLiveTree(LiveTree):
         permute(self.tree.mean, place)
         if self.kept is not None:
             permute(self.kept, rows)
+
+    def _compute_from_heights(self, nodes: NDArray[np.int32], heights: NDArray[np.float64]) -> None:  # noqa: ARG002
+        """Compute all statistics; heights follow from them."""
+        self._compute_all(nodes)
 
     def _compute_all(self, nodes: NDArray[np.int32]) -> None:
         """Compute all statistics from the leaves in one pass. O(n m)."""

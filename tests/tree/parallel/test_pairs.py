@@ -63,7 +63,9 @@ def points(rng, kind, n):
 
 def edited(linkage, metric, x, n_jobs, **options):
     """A hierarchy after points came, went, changed and came again, and its trees on the way."""
-    h = et.Hierarchy(linkage, metric, metric_params=params_of(metric, x.shape[1]), n_jobs=n_jobs, **options)
+    h = et.Hierarchy(
+        linkage, metric, metric_params=params_of(metric, x.shape[1]), n_jobs=n_jobs, working_memory=0, **options
+    )
     half = len(x) // 2
     w = np.linspace(1.0, 2.0, half)
     keys = h.insert(x[:half], sample_weight=w)
@@ -136,7 +138,7 @@ def test_other_metrics(rng, linkage, metric):
 def test_threads_have_something_to_do(rng, shared, linkage):
     """Points are measured ahead, clusters are measured, and lists of a tree from elsewhere are filled."""
     x = points(rng, "few", 80 if COMPILED else 44)
-    h = et.Hierarchy(linkage, n_jobs=2)
+    h = et.Hierarchy(linkage, n_jobs=2, working_memory=0)  # points are inserted, not clustered
     h.insert(x)
     h.refine()
     assert shared["measure_ahead"] > 5
@@ -157,7 +159,7 @@ def test_bounds_are_tried_again(rng, shared):
     x = rng.uniform(size=(200 if COMPILED else 100, 30))
     counts = []
     for n_jobs in (None, 2):
-        h = et.Hierarchy("complete", n_jobs=n_jobs)
+        h = et.Hierarchy("complete", n_jobs=n_jobs, working_memory=0)
         h.insert(x)
         counts.append(int(h.state.live.tree.pairs.state["evaluated"][0]))
     assert shared["measure_ahead"] > len(x) // 10

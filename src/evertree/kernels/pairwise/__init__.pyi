@@ -7,6 +7,7 @@ from . import (
     point,
     radius,
     search,
+    spanning_tree,
     values,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "point",
     "radius",
     "search",
+    "spanning_tree",
     "values",
 ]

@@ -23,7 +23,10 @@ from evertree.kernels.pairwise.point import is_known, judge_bounds, make_known, 
 from evertree.kernels.pairwise.values import value_between
 from evertree.kernels.shared.topology import attach, detach, is_leaf, sibling
 from evertree.kernels.shared.worklist import note_due, push
-from evertree.kernels.signatures import AnyLinkage, Ints
+from evertree.kernels.signatures import AnyLinkage, Floats, Ints
+
+#: The error of a height that a recurrence gave over many merges: see `evertree.kernels.pairwise.check`.
+ERROR_OF_RECURRENCE = 10.0
 
 
 @linkage_may_define
@@ -205,6 +208,31 @@ def let_go(linkage, tree, work, i):
     cut_off(linkage, tree, work, i, np.int64(NULL))
 
 
+@inline
+def begin_node(tree, u):
+    """Set size and birth of an inner node from its children; nothing else is known."""
+    a, b = tree.left[u], tree.right[u]
+    tree.size[u] = tree.size[a] + tree.size[b]
+    tree.birth[u] = min(tree.birth[a], tree.birth[b])
+    tree.center[u] = NULL
+    forget_cross(tree, u)
+
+
+@kernel
+def take_heights(tree: PairTree, nodes: Ints, heights: Floats) -> None:
+    """Give inner nodes of a batch tree, children first, their heights; compute their sizes and births. O(n).
+
+    Such a tree is homogeneous (`prop.HAC2LSO`): no cross value is below the height.
+    """
+    for k in range(nodes.size):
+        u = nodes[k]
+        begin_node(tree, u)
+        tree.height[u] = heights[k]
+        for side in (LEFT, RIGHT):
+            set_cross(tree, u, side, heights[k], False, 0.0)
+        tree.error[u] = ERROR_OF_RECURRENCE
+
+
 @kernel
 def compute_all(tree: PairTree, linkage: AnyLinkage, nodes: Ints) -> None:
     """Compute sizes, births and heights of the inner nodes among `nodes`, children first. O(n² m) at most.
@@ -213,9 +241,5 @@ def compute_all(tree: PairTree, linkage: AnyLinkage, nodes: Ints) -> None:
     """
     for u in nodes:
         if not is_leaf(u):
-            a, b = tree.left[u], tree.right[u]
-            tree.size[u] = tree.size[a] + tree.size[b]
-            tree.birth[u] = min(tree.birth[a], tree.birth[b])
-            tree.center[u] = NULL
+            begin_node(tree, u)
             recompute_height(linkage, tree, u)
-            forget_cross(tree, u)

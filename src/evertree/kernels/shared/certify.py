@@ -10,7 +10,7 @@ from evertree.kernels.columns import NULL, MeanTree
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.shared.check import merges_above
 from evertree.kernels.shared.linkage_values import linkage_value
-from evertree.kernels.shared.nn_chain import Radii, bury, get, radius, unite, unite_radii
+from evertree.kernels.shared.nn_chain import Radii, Values, begin_radii, bury, get, radius, unite, unite_radii
 from evertree.kernels.shared.topology import is_leaf
 from evertree.kernels.signatures import (
     AnyLinkage,
@@ -72,27 +72,28 @@ def find_too_close(linkage, value_of, clusters, alive, n_alive, a, dies):
 
 @kernel
 def replay_by_recurrence(
-    linkage: LinkageWithRecurrence, d: FloatMatrix, size: Floats, alive: LongInts, merges: LongMatrix, death: Floats
+    linkage: LinkageWithRecurrence, d: Floats, size: Floats, alive: LongInts, merges: LongMatrix, death: Floats
 ) -> tuple[int, int, int]:
     """Replay merges of slots, as in `evertree.kernels.shared.nn_chain`, by `eq.Recurrence`. O(n²).
 
-    ``d`` (n, n), ``size`` (n,) and ``alive`` (n,) as in `merge_by_recurrence`. ``death`` (2 n - 1,) holds the height at
+    ``d``, ``size`` and ``alive`` as in `merge_by_recurrence`. ``death`` (2 n - 1,) holds the height at
     which each point, and then each of `merges`, merges with another. Returns the number of merges made when two
     clusters were found to be too close, -1 if none were, and their slots.
     """
-    n = d.shape[0]
+    n = size.size
+    z = Values(d, n)
     dies = death[:n]
     for i in range(n):
         alive[i] = i
-        c = find_too_close(linkage, get, d, alive, i, i, dies)
+        c = find_too_close(linkage, get, z, alive, i, i, dies)
         if c != NULL:
             return 0, i, c
     for t in range(n - 1):
         a, b = merges[t, 0], merges[t, 1]
-        unite(linkage, d, size, alive, n - t, a, b)
+        unite(linkage, z, size, alive, n - t, a, b)
         bury(alive, n - t, b)
         dies[a] = death[n + t]
-        c = find_too_close(linkage, get, d, alive, n - t - 1, a, dies)
+        c = find_too_close(linkage, get, z, alive, n - t - 1, a, dies)
         if c != NULL:
             return t + 1, a, c
     return -1, 0, 0
@@ -101,7 +102,7 @@ def replay_by_recurrence(
 @kernel
 def replay_by_radius(
     linkage: LinkageWithCenters,
-    d: FloatMatrix,
+    d: Floats,
     farthest: FloatMatrix,
     ring: LongInts,
     alive: LongInts,
@@ -109,16 +110,14 @@ def replay_by_radius(
     death: Floats,
 ) -> tuple[int, int, int]:
     """As `replay_by_recurrence`, for minimax linkage. O(n²), and O(|A| + |B|) for each pair of clusters."""
-    n = d.shape[0]
+    n = ring.size
+    radii = Radii(farthest, Values(d, n), ring)
     dies = death[:n]
+    begin_radii(radii, alive)
     for i in range(n):
-        alive[i] = ring[i] = i
-        for j in range(n):
-            farthest[i, j] = d[i, j]
-        c = find_too_close(linkage, get, d, alive, i, i, dies)
+        c = find_too_close(linkage, get, radii.bound, alive, i, i, dies)
         if c != NULL:
             return 0, i, c
-    radii = Radii(farthest, d, ring)
     for t in range(n - 1):
         a, b = merges[t, 0], merges[t, 1]
         unite_radii(radii, alive, n - t, a, b)

@@ -71,10 +71,16 @@ def insert_leaf(tree, work, linkage, i):
         hang(linkage, tree, work, i, find_place(tree, linkage, i))
 
 
+@inline
+def insert_leaf_by_descent(tree, work, linkage, i):
+    """Insert leaf `i` where it belongs, and make the tree homogeneous."""
+    insert_leaf(tree, work, linkage, i)
+    # As int64: literals would trigger another compilation.
+    homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))
+
+
 @kernel
 def insert_leaves(tree: AnyTree, work: Worklist, linkage: AnyLinkage, leaves: Ints) -> None:
     """Insert `leaves` one after the other, making the tree homogeneous after each."""
     for i in leaves:
-        insert_leaf(tree, work, linkage, i)
-        # As int64: literals would trigger another compilation.
-        homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))
+        insert_leaf_by_descent(tree, work, linkage, i)

@@ -8,7 +8,7 @@ from evertree.kernels.columns import BOTH_LISTS, NO_LIST, NULL, TO_FIND, MeanTre
 from evertree.kernels.compile import choose, inline, kernel, short_step, step
 from evertree.kernels.pairwise.pairs import dissimilarity
 from evertree.kernels.shared.topology import hangs
-from evertree.kernels.signatures import Ints
+from evertree.kernels.signatures import Floats, Ints
 from evertree.kernels.statistics.means import sq_dist
 
 
@@ -145,15 +145,34 @@ def improve_lists(linkage, tree, search, find, max_steps):
     return steps
 
 
-@kernel
-def forget_leaves(search: Search, leaves: Ints, steps: int) -> None:
-    """Empty the lists of `leaves`, which hold other points now; leaves that were near them must ask again."""
-    for i in leaves:
+@inline
+def forget_leaf(search, i, steps):
+    """Empty the list of leaf `i`, if there are lists: it holds another point now, and leaves near it must ask again."""
+    if search.fresh.size > 0:
         for k in range(search.near.shape[1]):
             j = search.near[i >> 1, k]
             if j != NULL and search.fresh[j >> 1] == 0:
                 set_fresh(search, j >> 1, 1)
         forget_near(search, i, steps)
+
+
+@kernel
+def list_near(search: Search, leaves: Ints, condensed: Floats) -> None:
+    """Fill the lists of `leaves` from the values of all pairs of them, in SciPy's order. O(n²)."""
+    for i in leaves:
+        forget_near(search, i, 0)
+    t = 0
+    for a in range(leaves.size):
+        for b in range(a + 1, leaves.size):
+            note_near(search, leaves[a], leaves[b], condensed[t])
+            t += 1
+
+
+@kernel
+def forget_leaves(search: Search, leaves: Ints, steps: int) -> None:
+    """Empty the lists of `leaves`."""
+    for i in leaves:
+        forget_leaf(search, i, steps)
 
 
 @kernel

@@ -8,8 +8,10 @@ merges, sorted by height, are those of `tab.HAC`. Fewer than 3 n searches for a 
 A cluster is named by its smallest point, its *slot*. Comparisons are exact. As the predecessor in the chain wins every
 tie, each link is shorter than the one before it: so the chain is finite.
 
-Matrices of linkage values are read and written above the diagonal only, which is twice as fast as keeping both halves:
-writing down a column misses the cache.
+Linkage values are condensed as in SciPy, which is twice as fast as keeping both halves of a matrix: writing down a
+column misses the cache.
+
+Kernels make some merges a call, so that Ctrl-C takes effect soon, and continue where they stopped.
 """
 
 from __future__ import annotations
@@ -26,19 +28,29 @@ from evertree.kernels.shared.recurrence import linkage_of_union
 from evertree.kernels.signatures import FloatMatrix, Floats, LinkageWithRecurrence, LongInts, LongMatrix
 
 
+class Values(NamedTuple):
+    """Values of pairs of slots."""
+
+    condensed: NDArray[Any]  # (n (n - 1) / 2,) in SciPy's order
+    n: int
+
+
+@inline
+def index(n, a, b):
+    """Where the value of slots a < b is."""
+    return a * (2 * n - a - 3) // 2 + b - 1
+
+
 @inline
 def get(z, a, b):
     """The value of a pair of slots. O(1)."""
-    return z[a, b] if a < b else z[b, a]
+    return z.condensed[index(z.n, min(a, b), max(a, b))]
 
 
 @inline
 def put(z, a, b, value):
     """Set the value of a pair of slots. O(1)."""
-    if a < b:
-        z[a, b] = value
-    else:
-        z[b, a] = value
+    z.condensed[index(z.n, min(a, b), max(a, b))] = value
 
 
 @inline
@@ -48,12 +60,18 @@ def nearest(z, alive, n_alive, x, before):
     if best == NULL:
         best = alive[0] if alive[0] != x else alive[1]
     smallest = get(z, x, best)
-    for k in range(n_alive):
-        c = alive[k]
-        if c != x:
-            value = z[c, x] if c < x else z[x, c]  # `get` compiles to slower code here
+    k = 0
+    while k < n_alive and alive[k] < x:
+        value = z.condensed[index(z.n, alive[k], x)]
+        if value < smallest:
+            best, smallest = alive[k], value
+        k += 1
+    row = index(z.n, x, 0)
+    for j in range(k, n_alive):
+        if alive[j] != x:
+            value = z.condensed[row + alive[j]]
             if value < smallest:
-                best, smallest = c, value
+                best, smallest = alive[j], value
     return best
 
 
@@ -89,7 +107,7 @@ def unite(linkage, z, size, alive, n_alive, a, b):
 
     Rounding must not bring the union nearer to a cluster than both its parts were, or the chain could become a cycle.
     """
-    z_ab = z[a, b]
+    z_ab = get(z, a, b)
     for k in range(n_alive):
         c = alive[k]
         if c != a and c != b:
@@ -102,39 +120,44 @@ def unite(linkage, z, size, alive, n_alive, a, b):
 @kernel
 def merge_by_recurrence(
     linkage: LinkageWithRecurrence,
-    d: FloatMatrix,
+    d: Floats,
     size: Floats,
     chain: LongInts,
     alive: LongInts,
     merges: LongMatrix,
     height: Floats,
+    done: LongInts,
+    stop: int,
 ) -> None:
     """Merge n points until one cluster is left (`tab.HAC`), for a linkage with a recurrence (`eq.Recurrence`). O(n²).
 
-    ``d`` (n, n) holds ζ of every two points, no NaN; it is overwritten above the diagonal, and not read elsewhere.
-    ``size`` (n,) holds the weights and is overwritten. ``chain`` and ``alive`` (n,) int64 are workspace.
+    ``d`` holds ζ of every two points, condensed, no NaN; it is overwritten. ``size`` (n,) holds the weights and is
+    overwritten. ``chain`` and ``alive`` (n,) are workspace; ``done`` (2,) has the number of merges made and the length
+    of the chain, both 0 at first. Returns once `stop` merges are made.
 
-    Fills ``merges`` (n - 1, 2) int64 with the two slots of each merge, the smaller first, and ``height`` (n - 1,) with
-    their ζ. The order is that of the chain: a cluster comes after its parts, and is never lower than they are.
+    Fills ``merges`` (n - 1, 2) with the two slots of each merge, the smaller first, and ``height`` (n - 1,) with their
+    ζ. The order is that of the chain: a cluster comes after its parts, and is never lower than they are.
     """
-    n = d.shape[0]
-    for i in range(n):
-        alive[i] = i
-    length = 0
-    for i in range(n - 1):
-        length = lengthen(nearest, d, chain, length, alive, n - i) - 2
+    n = size.size
+    z = Values(d, n)
+    if done[0] == 0:
+        for i in range(n):
+            alive[i] = i
+    for i in range(done[0], min(stop, n - 1)):
+        length = lengthen(nearest, z, chain, done[1], alive, n - i) - 2
         a, b = min(chain[length], chain[length + 1]), max(chain[length], chain[length + 1])
         merges[i, 0], merges[i, 1] = a, b
-        height[i] = d[a, b]
-        unite(linkage, d, size, alive, n - i, a, b)
+        height[i] = get(z, a, b)
+        unite(linkage, z, size, alive, n - i, a, b)
         bury(alive, n - i, b)
+        done[0], done[1] = i + 1, length
 
 
 class Radii(NamedTuple):
     """State of clusters for minimax linkage."""
 
     farthest: NDArray[Any]  # (n, n) in row c, the distance of each point to the farthest member of cluster c
-    bound: NDArray[Any]  # (n, n) lower bounds on the linkage of each pair of clusters, above the diagonal
+    bound: Values  # lower bounds on the linkage of each pair of clusters
     ring: NDArray[np.int64]  # (n,) the next member of the same cluster; after the last one comes the first
 
 
@@ -172,7 +195,7 @@ def nearest_by_radius(radii, alive, n_alive, x, before):
     for k in range(n_alive):
         c = alive[k]
         if c != x:
-            bound = radii.bound[c, x] if c < x else radii.bound[x, c]
+            bound = get(radii.bound, x, c)
             if bound < smallest or (bound == smallest and precedes(c, best, before)):
                 value = radius(radii, x, c)
                 put(radii.bound, x, c, value)
@@ -197,41 +220,47 @@ def unite_radii(radii, alive, n_alive, a, b):
     radii.ring[a], radii.ring[b] = radii.ring[b], radii.ring[a]  # makes one ring of two
 
 
+@inline
+def begin_radii(radii, alive):
+    """Let each point be a cluster, at the distances in ``bound``. O(n²)."""
+    n = radii.ring.size
+    for i in range(n):
+        alive[i] = radii.ring[i] = i
+        radii.farthest[i, i] = 0.0
+        for j in range(i + 1, n):
+            radii.farthest[i, j] = radii.farthest[j, i] = get(radii.bound, i, j)
+
+
 @kernel
 def merge_by_radius(
-    d: FloatMatrix,
+    d: Floats,
     farthest: FloatMatrix,
-    bound: FloatMatrix,
     ring: LongInts,
     chain: LongInts,
     alive: LongInts,
     merges: LongMatrix,
     height: Floats,
+    done: LongInts,
+    stop: int,
 ) -> None:
     """Merge n points until one cluster is left (`tab.HAC`), for minimax linkage (`eq.MinimaxLinkage`).
 
-    ``d`` (n, n) is symmetric with zeros on its diagonal and without NaN. ``farthest`` and ``bound`` (n, n), ``ring``,
-    ``chain`` and ``alive`` (n,) int64 are workspace; ``bound`` may be ``d`` itself, whose upper half is then
-    overwritten; otherwise ``d`` is kept. Fills ``merges`` and ``height`` as `merge_by_recurrence` does.
+    ``farthest`` (n, n) and ``ring`` (n,) are workspace; everything else as for `merge_by_recurrence`.
 
     O(n²), and O(|A| + |B|) for each value ζ(A, B) that is needed: O(n³) if all were, but few are.
     """
-    n = d.shape[0]
-    for i in range(n):
-        for j in range(n):
-            farthest[i, j] = d[i, j]
-        for j in range(i + 1, n):
-            bound[i, j] = d[i, j]
-        alive[i] = ring[i] = i
-    radii = Radii(farthest, bound, ring)
-    length = 0
-    for i in range(n - 1):
-        length = lengthen(nearest_by_radius, radii, chain, length, alive, n - i) - 2
+    n = ring.size
+    radii = Radii(farthest, Values(d, n), ring)
+    if done[0] == 0:
+        begin_radii(radii, alive)
+    for i in range(done[0], min(stop, n - 1)):
+        length = lengthen(nearest_by_radius, radii, chain, done[1], alive, n - i) - 2
         a, b = min(chain[length], chain[length + 1]), max(chain[length], chain[length + 1])
         merges[i, 0], merges[i, 1] = a, b
-        height[i] = bound[a, b]  # the search has made it exact
+        height[i] = get(radii.bound, a, b)  # the search has made it exact
         unite_radii(radii, alive, n - i, a, b)
         bury(alive, n - i, b)
+        done[0], done[1] = i + 1, length
 
 
 @inline

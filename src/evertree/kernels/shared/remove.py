@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from evertree.kernels.columns import NULL, STALE, WAITS, MeanTree, PairTree, Worklist
+import numpy as np
+
+from evertree.kernels.columns import NULL, STALE, UNLIMITED, WAITS, MeanTree, PairTree, Search, Worklist
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.pairwise.path import let_go
+from evertree.kernels.shared.homogenise import homogenise
+from evertree.kernels.shared.neighbours import forget_leaf
 from evertree.kernels.shared.topology import detach, hangs, sibling
 from evertree.kernels.shared.worklist import push, refresh
 from evertree.kernels.signatures import AnyLinkage, Ints
@@ -48,22 +52,51 @@ def detach_leaves_of_pairs(tree: PairTree, work: Worklist, linkage: AnyLinkage, 
         tree.state["n_points"][0] -= 1
 
 
+@inline
+def note_detached(tree, work, s):
+    """Note what follows from the loss of a sibling of `s`, if it is in the tree: checks, and a path to recompute."""
+    if hangs(tree, s):
+        push(work, s)
+        push(work, sibling(tree, s))
+        mark_path(tree, work, tree.parent[s])
+
+
+@inline
+def refresh_above(linkage, tree, work, s):
+    """Recompute the path above `s`, if it is in the tree."""
+    if hangs(tree, s):
+        refresh_path(linkage, tree, work, tree.parent[s])
+
+
+@inline
+def detach_leaf(tree, work, search, linkage, i):
+    """As `detach_leaves`, for one."""
+    forget_leaf(search, i, 0)
+    s = detach(tree, i)
+    tree.state["n_points"][0] -= 1
+    note_detached(tree, work, s)
+    refresh_above(linkage, tree, work, s)
+    homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))
+
+
 @kernel
-def detach_leaves(tree: MeanTree, work: Worklist, linkage: AnyLinkage, leaves: Ints, siblings: Ints) -> None:
-    """Take `leaves` out of the tree. O(m) for each node above any of them, no matter how many are below it.
+def detach_leaves(
+    tree: MeanTree, work: Worklist, search: Search, linkage: AnyLinkage, leaves: Ints, siblings: Ints
+) -> None:
+    """Take `leaves` out of the tree, and make the moves that follow.
+
+    O(m) for each node above any of them, no matter how many are below it, and more for moves.
 
     `siblings` is workspace for as many nodes. The leaves themselves stay allocated.
     """
     for i in range(leaves.size):
+        forget_leaf(search, leaves[i], 0)
         siblings[i] = detach(tree, leaves[i])
     tree.state["n_points"][0] -= leaves.size
     # A sibling that is no longer attached was detached or freed later in the loop, and then the node that took its
     # place is among the siblings too.
     for s in siblings:
-        if hangs(tree, s):
-            push(work, s)
-            push(work, sibling(tree, s))
-            mark_path(tree, work, tree.parent[s])
+        note_detached(tree, work, s)
     for s in siblings:
-        if hangs(tree, s):
-            refresh_path(linkage, tree, work, tree.parent[s])
+        refresh_above(linkage, tree, work, s)
+    homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))

@@ -198,20 +198,25 @@ def stabilise(
                 return
 
 
+@inline
+def insert_leaf_by_search(tree, work, search, linkage, i):
+    """Insert leaf `i` where a search finds that it belongs, and make the moves that follow."""
+    tree.state["n_points"][0] += 1
+    if tree.state["root"][0] == NULL:
+        tree.state["root"][0] = i
+        forget_near(search, i, TO_EXCHANGE)
+        note_due(work, i)
+    else:
+        hang(linkage, tree, work, i, search_place(linkage, tree, search, i))
+    # As int64: literals would trigger another compilation.
+    homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))
+
+
 @kernel
 def insert_by_search(tree: AnyTree, work: Worklist, search: Search, linkage: AnyLinkage, leaves: Ints) -> None:
-    """Insert `leaves` one after the other, each where a search finds that it belongs; make the moves that follow."""
+    """Insert `leaves` one after the other, each where a search finds that it belongs."""
     for leaf in leaves:
-        i = np.int64(leaf)
-        tree.state["n_points"][0] += 1
-        if tree.state["root"][0] == NULL:
-            tree.state["root"][0] = i
-            forget_near(search, i, TO_EXCHANGE)
-            note_due(work, i)
-        else:
-            hang(linkage, tree, work, i, search_place(linkage, tree, search, i))
-        # As int64: literals would trigger another compilation.
-        homogenise(tree, work, linkage, np.int64(UNLIMITED), np.int64(UNLIMITED))
+        insert_leaf_by_search(tree, work, search, linkage, np.int64(leaf))
 
 
 @kernel

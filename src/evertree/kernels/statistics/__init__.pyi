@@ -2,6 +2,8 @@ from . import (
     fill,
     means,
     merge,
+    one_point,
+    reciprocal,
     search,
     treelets,
 )
@@ -10,6 +12,8 @@ __all__ = [
     "fill",
     "means",
     "merge",
+    "one_point",
+    "reciprocal",
     "search",
     "treelets",
 ]

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from evertree.kernels.columns import TO_FIND, MeanTree, Search, Worklist
-from evertree.kernels.compile import kernel
-from evertree.kernels.shared.neighbours import forget_leaves
+from evertree.kernels.compile import inline, kernel
+from evertree.kernels.shared.neighbours import forget_leaf
 from evertree.kernels.shared.topology import new_leaf
 from evertree.kernels.signatures import DataMatrix, Floats, Ints, LongInts
+
+
+@inline
+def fill_leaf(tree, work, search, u, x, weight, birth):
+    """Write the row of leaf `u`: its point, weight and insertion number. O(m)."""
+    for k in range(x.size):
+        tree.mean[u, k] = x[k]
+    tree.size[u] = weight
+    tree.birth[u] = birth
+    tree.variance[u] = 0.0
+    tree.height[u] = 0.0
+    tree.radius[u] = 0.0
+    work.state["inserted"][0] += 1
+    forget_leaf(search, u, TO_FIND)
 
 
 @kernel
 def fill_leaves(
     tree: MeanTree, work: Worklist, search: Search, leaves: Ints, x: DataMatrix, weights: Floats, births: LongInts
 ) -> None:
-    """Write the rows of `leaves`: row i of `x` with its weight and insertion number. O(m) each."""
+    """Write the rows of `leaves`: row i of `x` with its weight and insertion number."""
     for i in range(leaves.size):
-        u = leaves[i]
-        for k in range(x.shape[1]):
-            tree.mean[u, k] = x[i, k]
-        tree.size[u] = weights[i]
-        tree.birth[u] = births[i]
-        tree.variance[u] = 0.0
-        tree.height[u] = 0.0
-        tree.radius[u] = 0.0
-    work.state["inserted"][0] += leaves.size
-    if search.fresh.size > 0:
-        forget_leaves(search, leaves, TO_FIND)
+        fill_leaf(tree, work, search, leaves[i], x[i], weights[i], births[i])
 
 
 @kernel

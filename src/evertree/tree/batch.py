@@ -1,0 +1,109 @@
+"""Batch clustering (`tab.HAC`) of the points of a tree, in slices, so that it can be stopped.
+
+Where pairs are compared, all merges are found in a matrix of n² / 2 values, much faster than by inserting point after
+point. Where values follow from means, they are found in rounds, in linear memory. The result is a stable tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evertree import kernels
+from evertree.tree import reciprocal
+from evertree.tree.base import LiveTree
+from evertree.tree.initial import shape_from_linkage
+from evertree.tree.pairwise import PairLiveTree
+
+#: Entries of a matrix that are read or written between two looks at whether to stop: some hundredths of a second.
+_SLICE = 20_000_000
+
+
+#: Merges of points, each cluster named by any of its points, and their heights.
+Found = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+
+def may_cluster(live: LiveTree, n_points: int) -> bool:
+    """Whether so many points of a tree are clustered, and not inserted: there is memory, and the goal is this tree."""
+    if not live.aim.is_stable:
+        return False
+    if not isinstance(live, PairLiveTree):
+        return live.aim.search_width is None
+    linkage = live.scheme.linkage
+    # A spanning tree needs no matrix; radii need a full one beside the triangle.
+    n_values = 0 if linkage.is_spanning else n_points**2 * (3 if linkage.has_centers else 1) // 2
+    return n_values * 8 <= live.aim.working_memory * 2**20
+
+
+def cluster(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool] = lambda: False) -> bool:
+    """Arrange leaves, whose rows are filled, in the batch tree, whatever they were in before.
+
+    They are all leaves of the tree. False, and the tree is as it was, if it was stopped.
+    """
+    leaves = leaves[np.argsort(live.tree.birth[leaves], kind="stable")]
+    if isinstance(live, PairLiveTree):
+        found = _find_merges(live, leaves, should_stop)
+    else:
+        points, weights = live.tree.mean[leaves].astype(np.float64), live.tree.size[leaves]
+        found = reciprocal.find_merges(live.tag, points, weights, live.aim.n_threads or 1, should_stop)
+    if found is None:
+        return False
+    merges, height = found
+    n, order = leaves.size, np.argsort(height, kind="stable")
+    Z = np.empty((max(n - 1, 0), 4))
+    kernels.shared.nn_chain.label_merges(merges[order], height[order], np.empty(n, np.int64), Z)
+    heights = Z[:, 2].copy()
+    shape_from_linkage(live, leaves, Z)
+    live.take_heights(heights)
+    return True
+
+
+def _find_merges(live: PairLiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> Found | None:
+    """The merges of batch clustering, in any order that has parts before wholes; None if it was stopped."""
+    n, linkage = leaves.size, live.scheme.linkage
+    found: Found = np.empty((max(n - 1, 0), 2), np.int64), np.empty(max(n - 1, 0))
+    done = np.zeros(2, np.int64)
+    rows = np.ascontiguousarray(leaves >> 1)
+    if linkage.is_spanning:
+        room: list[Any] = [np.empty(n, dtype) for dtype in (np.int32, np.int32, np.float64, np.int32, np.float64)]
+
+        def merge(stop: int) -> None:
+            kernels.pairwise.spanning_tree.grow(live.tree.pairs, rows, *room, *found, done, stop)
+
+        live.note_evaluated(n * (n - 1) // 2)
+        return found if _in_slices(merge, n - 1, n * max(live.n_columns or 1, 4), should_stop) else None
+    d = np.empty(n * (n - 1) // 2)
+
+    def fill(stop: int) -> None:
+        kernels.pairwise.pairs.fill_condensed(live.tree.pairs, rows, d, done, stop)
+
+    if not _in_slices(fill, n - 1, n * max(live.n_columns or 1, 4), should_stop):
+        return None
+    live.note_evaluated(d.size)
+    live.list_neighbours(leaves, d)
+    chain, alive, done = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(2, np.int64)
+    if linkage.has_centers:
+        radii = np.empty((n, n)), np.empty(n, np.int64)
+
+        def merge(stop: int) -> None:
+            kernels.shared.nn_chain.merge_by_radius(d, *radii, chain, alive, *found, done, stop)
+    else:
+        size = live.tree.size[leaves]
+
+        def merge(stop: int) -> None:
+            kernels.shared.nn_chain.merge_by_recurrence(live.tag, d, size, chain, alive, *found, done, stop)
+
+    return found if _in_slices(merge, n - 1, 4 * n, should_stop) else None
+
+
+def _in_slices(work: Callable[[int], None], count: int, cost: int, should_stop: Callable[[], bool]) -> bool:
+    """Do a number of steps of a given cost, each call of `work` up to a step; False if it was stopped."""
+    step = max(_SLICE // max(cost, 1), 1)
+    for start in range(0, count, step):
+        if should_stop():
+            return False
+        work(min(start + step, count))
+    return True
