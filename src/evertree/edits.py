@@ -513,7 +513,7 @@ def _add(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
     if n_passing:
         points = without_first(points, n_passing, len(keys))
         weights, births = weights[n_passing:], births[n_passing:]
-    is_large = BATCH_FACTOR * weights.size >= len(keys) and not state.is_durable
+    is_large = BATCH_FACTOR * weights.size >= len(keys)
     is_clustered = is_large and may_cluster(state.live, len(keys) + weights.size)
     undo = None
     if weights.size >= UNDOABLE and weights.size >= len(keys) and not is_clustered:

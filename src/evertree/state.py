@@ -61,8 +61,6 @@ class State:
         Whether float64 values were rounded to float32, which is said once.
     journal : Journal or None
         Where edits are written before they are made; None in memory.
-    is_durable : bool
-        Whether edits are written to a journal: then all batches are inserted point by point, as they ever were.
     lock : ReadWriteLock
         Held by edits and by readers.
     lineage : object
@@ -79,7 +77,6 @@ class State:
     n_edits: int = 0
     has_narrowed: bool = False
     journal: Journal | None = None
-    is_durable: bool = False
     lock: ReadWriteLock = field(default_factory=ReadWriteLock)
     lineage: object = field(default_factory=object)
     family: object = field(default_factory=object)

@@ -48,7 +48,7 @@ def path(tmp_path):
 )
 def test_edits_are_in_the_file_before_the_call_returns(path, linkage, metric, goal):
     options = {"linkage": linkage, "metric": metric, "metric_params": params_of(metric, 3), "goal": goal}
-    expected = et.Hierarchy(**options, working_memory=0)  # durable trees insert all batches point by point
+    expected = et.Hierarchy(**options)
     h = et.open(path, **options)
     for number in range(25):
         make_edit(expected, number)
@@ -85,7 +85,7 @@ def test_dissimilarities_are_durable(rng, path):
     d = rng.uniform(1, 2, size=(8, 8))
     d = d + d.T
     np.fill_diagonal(d, 0)
-    expected = et.Hierarchy("average", "precomputed", working_memory=0)
+    expected = et.Hierarchy("average", "precomputed")
     with et.open(path, "average", "precomputed") as h:
         for tree in (h, expected):
             tree.insert(d[:5, :5], keys=list("abcde"))

@@ -49,7 +49,7 @@ def kill_once(path: str, number: int, seconds: float) -> int:
 
 def new(linkage: str, last: int) -> et.Hierarchy:
     """What the file begins with: nothing, and a window where there is to be one."""
-    h = et.Hierarchy(linkage, working_memory=0)  # durable trees insert all batches point by point
+    h = et.Hierarchy(linkage)
     if last:
         h.keep(last=last, max_age=last / 2, time=0)
     return h

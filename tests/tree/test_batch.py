@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import linkage as scipy_linkage
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import cdist, pdist, squareform
 
 import evertree as et
 import naive
@@ -81,6 +81,17 @@ def test_hard_data(linkage, metric, name):
     assert report.moves == report.grafts == 0
     if len(x):
         h.certify()
+
+
+def test_new_points_are_compared_with_pivots(rng):
+    """Bounds from pivots would otherwise be those of points that were never compared with them."""
+    h = et.Hierarchy("complete")
+    h.insert(rng.normal(size=(40, 3)))
+    h.insert(rng.normal(size=(15, 3)))  # too few to choose other pivots
+    pairs = h.state.live.tree.pairs
+    pivots = pairs.pivots[: pairs.state["n_pivots"][0]]
+    rows = h.state.leaves() >> 1
+    assert pivots.size and np.allclose(pairs.pivot[rows], cdist(pairs.x[rows], pairs.x[pivots]))
 
 
 @pytest.mark.parametrize("linkage", ["single", "complete", "average"])

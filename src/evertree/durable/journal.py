@@ -94,7 +94,6 @@ class FileJournal:
         self.seq = 0
         self.known: tuple[bytes, int | None] | None = None
         self._state_of = weakref.ref(state)  # the state holds its journal
-        state.is_durable = True
         self._pid = os.getpid()
         self._debt = 0.0  # seconds that it would take to replay the edits since the last snapshot
         self._reluctance = 1.0  # grows when snapshots cannot be written

@@ -268,6 +268,7 @@ class PairLiveTree(LiveTree):
         self.tree.pairs.stale[:] = 1
 
     def _compute_from_heights(self, nodes: NDArray[np.int32], heights: NDArray[np.float64]) -> None:
+        self.tree.pairs.state["n_pivots"][0] = 0  # new points have not been compared with the pivots of old ones
         self._choose_pivots()
         kernels.pairwise.path.take_heights(self.tree, nodes, heights)
 
