@@ -91,7 +91,8 @@ def test_new_points_are_compared_with_pivots(rng):
     pairs = h.state.live.tree.pairs
     pivots = pairs.pivots[: pairs.state["n_pivots"][0]]
     rows = h.state.leaves() >> 1
-    assert pivots.size and np.allclose(pairs.pivot[rows], cdist(pairs.x[rows], pairs.x[pivots]))
+    assert pivots.size
+    assert np.allclose(pairs.pivot[rows], cdist(pairs.x[rows], pairs.x[pivots]))
 
 
 @pytest.mark.parametrize("linkage", ["single", "complete", "average"])
