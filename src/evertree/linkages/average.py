@@ -192,3 +192,27 @@ def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
     if is_exact and error <= LARGEST_ERROR:
         return rest / rest_size, True, error
     return 0.0, False, 0.0
+
+
+# -- repairs
+
+
+def bound_after(linkage, bound, size, z, z_all, near, weight, comes):
+    """The mean with the point, or over the rest."""
+    if comes:
+        return (size * bound + weight * z) / (size + weight)
+    return max((size * bound - weight * z) / (size - weight), 0.0)
+
+
+def value_after(linkage, value, error, size, z, weight, comes):
+    """The same, if rounding allows it."""
+    if comes:
+        return mean_of_union(value, size, error, z, weight, 1.0)
+    rest_size, size_error = difference(size, 1.0, weight, 1.0)
+    rest, rest_error = difference(size * value, error, weight * z, 1.0)
+    return rest / max(rest_size, 1e-300), rest_error + size_error
+
+
+def bound_by_triangle(linkage, z_u, z_v):
+    """The mean distance to the point of one cluster is no more than that of the other and the mean between them."""
+    return abs(z_u - z_v)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from evertree.kernels.columns import ITSELF
 from evertree.kernels.compile import step
 from evertree.kernels.pairwise.check import cross, forget_cross, set_cross, side_of
@@ -107,3 +109,25 @@ def matters(linkage, pairs, u, best):
 
 
 know_children = know_smaller_first
+
+
+# -- repairs
+
+
+def bound_after(linkage, bound, size, z, z_all, near, weight, comes):
+    """It is at least the value of the point, and falls only if the point was decisive."""
+    if comes:
+        return max(bound, z)
+    return bound if z < bound else 0.0
+
+
+def value_after(linkage, value, error, size, z, weight, comes):
+    """The same."""
+    if comes:
+        return max(value, z), 0.0
+    return value, (0.0 if z < value else np.inf)
+
+
+def bound_by_triangle(linkage, z_u, z_v):
+    """The farthest point of one cluster is that much farther than any of the other."""
+    return abs(z_u - z_v)

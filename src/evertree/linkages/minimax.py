@@ -141,3 +141,43 @@ def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
 def checks_all(linkage):
     """No check relies on the height of the parent."""
     return False
+
+
+# -- repairs
+
+
+def bound_of_union(linkage, a, b, size_a, size_b):
+    """The linkage is strongly reducible."""
+    return min(a, b)
+
+
+def unites_exactly(linkage):
+    """Radii do not follow from those of parts."""
+    return False
+
+
+def bound_after(linkage, bound, size, z, z_all, near, weight, comes):
+    """The point covers all within `z_all`; others that cover all must cover it, too."""
+    return min(z_all, max(bound, near)) if comes else 0.0
+
+
+def point_bound(linkage, tree, run, u):
+    """The same for a single point."""
+    z = tree.pairs.lower[u]
+    if is_leaf(u):
+        return z, True
+    return min(z, max(tree.height[u], run.near[u])), False
+
+
+def bound_by_triangle(linkage, z_u, z_v):
+    """A radius is at least half of a distance."""
+    return 0.5 * abs(z_u - z_v)
+
+
+@step
+def measure_nearest(linkage, tree, run):
+    """How far the nearest point of each node is."""
+    for k in range(0, run.near.size, 2):
+        run.near[k] = tree.pairs.lower[k]
+    for u in run.order:
+        run.near[u] = min(run.near[tree.left[u]], run.near[tree.right[u]])

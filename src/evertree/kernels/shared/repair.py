@@ -1,0 +1,660 @@
+"""Exactly the batch tree after an edit: batch clustering (`tab.HAC`) again, in which the old tree proposes the merges.
+
+Clusters of the old tree that the edit leaves as they are need not be compared with each other again. Of each node the
+old tree knows its *slack*: a lower bound on the linkage between the node and any cluster that was alive just before it
+merged, other than its sibling. So two nodes p and q that are no siblings, p being the first to merge, satisfy
+ζ(p, q) >= slack[p]; for a linkage that is not strongly reducible, as long as both are alive.
+
+The run goes up through the old merges. A merge whose two clusters are still there is made again. Clusters are *active*
+if they are not of the old tree, or have lost their sibling and are past their slack: of each a row of values says how
+far it is from every other cluster, or at least how far. The smallest value decides. A value that is only a bound is
+computed where it would be the smallest.
+
+The proof is in `docs/stable.md`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evertree.kernels.columns import ITSELF, NULL, AnyTree, MeanTree, PairTree, _counters
+from evertree.kernels.compile import choose, inline, kernel, step
+from evertree.kernels.dispatch import linkage_may_define
+from evertree.kernels.pairwise.check import LARGEST_ERROR, LEFT, RIGHT, set_cross
+from evertree.kernels.pairwise.pairs import ROUNDING
+from evertree.kernels.pairwise.path import ERROR_OF_RECURRENCE
+from evertree.kernels.pairwise.point import measure_point, point_value
+from evertree.kernels.pairwise.values import NOTHING_YET, compare
+from evertree.kernels.shared.linkage_values import linkage_value
+from evertree.kernels.shared.recurrence import linkage_of_union
+from evertree.kernels.shared.topology import is_leaf, new_inner, release
+from evertree.kernels.signatures import (
+    AnyLinkage,
+    Array,
+    ByteMatrix,
+    Bytes,
+    FloatMatrix,
+    Floats,
+    Ints,
+    described,
+)
+from evertree.kernels.statistics.merge import merge_children
+from typing import Annotated, Any
+from numpy.typing import NDArray
+
+#: A value that does not matter now is computed up to this multiple of what matters: it may matter soon.
+FLOOR = 1.02
+
+#: Of `Repair.state`.
+REPAIR_STATE = _counters(
+    "point",  # the leaf that comes or leaves
+    "comes",  # 1 if it comes, 0 if it leaves
+    "n_alive",  # clusters in `alive`
+    "n_active",  # those of them in `active`
+    "n_late",  # entries of `late`
+    "n_events",  # entries of the heap
+    "n_pool",  # entries of `pool`
+    "position",  # in `order`: the next merge of the old tree
+)
+RepairState = Annotated[NDArray[Any], Array(REPAIR_STATE)]
+
+
+@described
+class Repair(NamedTuple):
+    """The tree before an edit, and the state of the batch run after it. All but the last have a row for each node."""
+
+    parent: Ints  # of the old tree, as all before `slack`
+    left: Ints
+    right: Ints
+    size: Floats
+    height: Floats
+    level: Floats  # its heights, made monotone
+    error: Floats
+    center: Ints
+    rank: Ints  # when a node merges: the position of its parent in `order`
+    before: Floats  # the slack of its nodes
+    near: Floats  # where radii are compared, how far the nearest point of a node is from the point of the edit
+    slack: Floats  # that of the new tree
+    is_lost: Bytes  # whether the cluster of an old node will not be there again
+    is_new: Bytes  # whether the node is a cluster that the old tree had not
+    base: Ints  # the old node from which it differs by the point of the edit alone, or NULL
+    place: Ints  # its place in `alive`, or NULL
+    row: Ints  # its row of values if it is active, or NULL
+    pool: Ints  # numbers of lost nodes, to use again
+    alive: Ints  # the clusters that are there
+    late: Ints  # those that have lost their sibling and would have merged with it by now, but are not active
+    active: Ints  # (n_rows,) the active ones; the place of each is its row
+    event: Floats  # a heap: the level at which to look at a cluster
+    event_node: Ints
+    order: Ints  # the inner nodes of the old tree in the order of their merges
+    value: FloatMatrix  # (n_rows, capacity) for each active cluster, bounds on ζ to every other
+    is_exact: ByteMatrix  # (n_rows, capacity) whether that is the value
+    state: RepairState  # (1,)
+
+
+# -- a heap of events
+
+
+@inline
+def comes_first(run, a, b):
+    """Whether event `a` comes before event `b`."""
+    return run.event[a] < run.event[b] or (run.event[a] == run.event[b] and run.event_node[a] < run.event_node[b])
+
+
+@inline
+def swap_events(run, a, b):
+    """Exchange two events."""
+    run.event[a], run.event[b] = run.event[b], run.event[a]
+    run.event_node[a], run.event_node[b] = run.event_node[b], run.event_node[a]
+
+
+@step
+def push_event(run, level, u):
+    """Look at cluster `u` when `level` is reached. O(log n)."""
+    k = run.state["n_events"][0]
+    run.state["n_events"][0] = k + 1
+    run.event[k], run.event_node[k] = level, u
+    while k > 0 and comes_first(run, k, (k - 1) >> 1):
+        swap_events(run, k, (k - 1) >> 1)
+        k = (k - 1) >> 1
+
+
+@step
+def pop_event(run):
+    """The cluster of the first event, which is removed. O(log n)."""
+    u = np.int64(run.event_node[0])
+    last = run.state["n_events"][0] - 1
+    run.state["n_events"][0] = last
+    run.event[0], run.event_node[0] = run.event[last], run.event_node[last]
+    k = 0
+    while 2 * k + 1 < last:
+        child = 2 * k + 1
+        if child + 1 < last and comes_first(run, child + 1, child):
+            child += 1
+        if not comes_first(run, child, k):
+            break
+        swap_events(run, k, child)
+        k = child
+    return u
+
+
+# -- bounds
+
+
+@linkage_may_define
+def bound_of_union(linkage, a, b, size_a, size_b):
+    """A lower bound on ζ(A ∪ B, C), for a linkage of pairs, from bounds on ζ(A, C) and ζ(B, C)."""
+    return linkage_of_union(linkage, a, b, 0.0, size_a, size_b, 1.0)
+
+
+@linkage_may_define
+def unites_exactly(linkage):
+    """Whether `bound_of_union` is exact where both bounds are."""
+    return True
+
+
+@linkage_may_define
+def bound_after(linkage, bound, size, z, z_all, near, weight, comes):
+    """A lower bound on ζ(P ± x, C), given one on ζ(P, C), the size of P, and ζ(x, C)."""
+    return 0.0
+
+
+@linkage_may_define
+def value_after(linkage, value, error, size, z, weight, comes):
+    """ζ(P ± x, C) from ζ(P, C) and its error; the error is infinite where that does not follow."""
+    return 0.0, np.inf
+
+
+@linkage_may_define
+def point_bound(linkage, tree, run, u):
+    """A lower bound on ζ between the point and old node `u`, and whether it is exact."""
+    return tree.pairs.lower[u], True
+
+
+@linkage_may_define
+def bound_by_triangle(linkage, z_u, z_v):
+    """A lower bound on ζ(u, v) from ζ between a point and each of them, where the triangle inequality holds."""
+    return 0.0
+
+
+@linkage_may_define
+def measure_nearest(linkage, tree, run):
+    """Fill ``run.near``, if the linkage needs it."""
+
+
+@inline
+def old_bound(run, p, q):
+    """A lower bound on ζ between two nodes of the old tree that are no siblings: the first to merge has it."""
+    return run.before[p] if run.rank[p] < run.rank[q] else run.before[q]
+
+
+@step
+def bound_by_base(linkage, tree, run, c, u):
+    """A lower bound on ζ between new cluster `c`, an old one with or without the point, and old node `u`.
+
+    Returns it, whether it is exact, and its error.
+    """
+    p = np.int64(run.base[c])
+    if p == NULL or run.is_new[u]:
+        return 0.0, False, 0.0
+    i, comes = run.state["point"][0], run.state["comes"][0]
+    z, weight = tree.pairs.lower[u], tree.size[i]
+    q = np.int64(run.parent[p])
+    if q != NULL and (run.left[q] == u or run.right[q] == u):
+        value, error = value_after(linkage, run.height[q], run.error[q], run.size[p], z, weight, comes)
+        if error <= LARGEST_ERROR:
+            return value, True, error
+        bound = run.height[q]
+    else:
+        bound = old_bound(run, p, u)
+    z_all = max(z, tree.pairs.lower[p]) if comes else z
+    near = min(run.near[u], run.near[p]) if comes else 0.0
+    return bound_after(linkage, bound, run.size[p], z, z_all, near, weight, comes), False, 0.0
+
+
+@inline
+def bound_between(linkage, tree, run, k, u):
+    """A lower bound on ζ between two clusters that are alive, at least one of them no new one, and if it is exact."""
+    if run.row[k] != NULL:
+        return run.value[run.row[k], u], run.is_exact[run.row[k], u] != 0
+    if run.row[u] != NULL:
+        return run.value[run.row[u], k], run.is_exact[run.row[u], k] != 0
+    if run.rank[k] == run.rank[u]:  # siblings, one of which is about to merge with another cluster
+        return run.height[run.parent[k]], True
+    return max(old_bound(run, k, u), bound_by_distance(linkage, tree, run, k, u)), False
+
+
+def _no_distance(linkage, tree, run, u, v):
+    return 0.0
+
+
+def _by_triangle(linkage, tree, run, u, v):
+    if tree.pairs.state["triangle"][0] != ITSELF:
+        return 0.0
+    z_u, z_v = tree.pairs.lower[u], tree.pairs.lower[v]
+    return bound_by_triangle(linkage, z_u, z_v) - ROUNDING * (z_u + z_v)
+
+
+#: A lower bound on ζ between two nodes of the old tree from what is known of the point.
+bound_by_distance = choose("tree", {MeanTree: _no_distance, PairTree: _by_triangle})
+
+
+# -- values of an active cluster c to cluster u: by means they are exact, by pairs they follow from those of parts
+
+
+def _mean_to_union(linkage, tree, run, c, u):
+    return linkage_value(linkage, tree, c, u), True
+
+
+def _pairs_to_union(linkage, tree, run, c, u):
+    a, b = tree.left[u], tree.right[u]
+    row = run.row[c]
+    bound = bound_of_union(linkage, run.value[row, a], run.value[row, b], tree.size[a], tree.size[b])
+    if unites_exactly(linkage) and run.is_exact[row, a] != 0 and run.is_exact[row, b] != 0:
+        return bound, True
+    if c == run.state["point"][0]:
+        return max(bound, point_bound(linkage, tree, run, u)[0]), False
+    by_base, is_exact, _ = bound_by_base(linkage, tree, run, c, u)
+    return (by_base, True) if is_exact else (max(bound, by_base), False)
+
+
+#: ζ, or a bound on it, when the children of `u` have just been merged; and whether it is exact.
+value_to_union = choose("tree", {MeanTree: _mean_to_union, PairTree: _pairs_to_union})
+
+
+def _mean_of_new(linkage, tree, run, w, u, a, a_is_exact, b, b_is_exact):
+    return linkage_value(linkage, tree, w, u), True
+
+
+def _pairs_of_new(linkage, tree, run, w, u, a, a_is_exact, b, b_is_exact):
+    c, k = tree.left[w], tree.right[w]
+    bound = bound_of_union(linkage, a, b, tree.size[c], tree.size[k])
+    if unites_exactly(linkage) and a_is_exact and b_is_exact:
+        return bound, True
+    by_base, is_exact, _ = bound_by_base(linkage, tree, run, w, u)
+    return (by_base, True) if is_exact else (max(bound, by_base), False)
+
+
+#: The same when `w` is the new cluster, and `a` and `b` are the values of its children.
+value_of_new = choose("tree", {MeanTree: _mean_of_new, PairTree: _pairs_of_new})
+
+
+def _mean_at_first(linkage, tree, run, c, u):
+    return linkage_value(linkage, tree, c, u), True
+
+
+def _pairs_at_first(linkage, tree, run, c, u):
+    if c == run.state["point"][0]:
+        return point_bound(linkage, tree, run, u)
+    bound, is_exact = bound_between(linkage, tree, run, c, u)
+    if is_exact:
+        return bound, True
+    by_base, is_exact, _ = bound_by_base(linkage, tree, run, c, u)
+    return (by_base, True) if is_exact else (max(bound, by_base), False)
+
+
+#: The same when an old cluster, or the point, becomes active.
+value_at_first = choose("tree", {MeanTree: _mean_at_first, PairTree: _pairs_at_first})
+
+
+def _nothing_to_compute(linkage, tree, run, c, u, floor):
+    return 0.0, True
+
+
+def _compute_pairs(linkage, tree, run, c, u, floor):
+    i = run.state["point"][0]
+    if run.state["comes"][0] and (c == i or u == i):
+        value = point_value(linkage, tree, i, u if c == i else c, floor)
+        return value, value < floor
+    value, is_exact, _ = compare(linkage, tree, c, u, floor, np.int64(0), NOTHING_YET)
+    return value, is_exact
+
+
+#: ζ(c, u) if it is below `floor`, otherwise a value from there up to it; and whether it is exact.
+compute = choose("tree", {MeanTree: _nothing_to_compute, PairTree: _compute_pairs})
+
+
+def _measure_nothing(linkage, tree, run):
+    pass
+
+
+def _measure_pairs(linkage, tree, run):
+    measure_point(linkage, tree, run.state["point"][0], False)
+    measure_nearest(linkage, tree, run)
+
+
+#: Compare the point of the edit with all nodes of the old tree, where that is not done on demand.
+measure = choose("tree", {MeanTree: _measure_nothing, PairTree: _measure_pairs})
+
+
+def _complete_means(linkage, tree, run, w, value):
+    merge_children(linkage, tree, w)
+
+
+def _complete_pairs(linkage, tree, run, w, value):
+    a, b = np.int64(tree.left[w]), np.int64(tree.right[w])
+    tree.size[w] = tree.size[a] + tree.size[b]
+    tree.birth[w] = min(tree.birth[a], tree.birth[b])
+    tree.height[w] = value
+    tree.center[w] = NULL
+    tree.error[w] = ERROR_OF_RECURRENCE
+    for c, u in ((a, b), (b, a)):
+        by_base, is_exact, error = bound_by_base(linkage, tree, run, c, u)
+        if is_exact and by_base == value:
+            tree.error[w] = error
+        if not is_leaf(c):  # a batch tree is homogeneous
+            for side in (LEFT, RIGHT):
+                set_cross(tree, c, side, tree.height[c], False, 0.0)
+
+
+#: Compute the columns of new cluster `w`, whose children are merged at `value`.
+complete_node = choose("tree", {MeanTree: _complete_means, PairTree: _complete_pairs})
+
+
+# -- the run
+
+
+@inline
+def enter(run, u):
+    """Cluster `u` is there from now on. O(1)."""
+    run.place[u] = run.state["n_alive"][0]
+    run.alive[run.place[u]] = u
+    run.state["n_alive"][0] += 1
+
+
+@inline
+def leave(run, u):
+    """Cluster `u` is no longer there. O(1)."""
+    run.state["n_alive"][0] -= 1
+    last = run.alive[run.state["n_alive"][0]]
+    run.alive[run.place[u]] = last
+    run.place[last] = run.place[u]
+    run.place[u] = NULL
+
+
+@inline
+def give_row(run, u):
+    """Make `u` active, if there is a row left; return whether there is."""
+    k = run.state["n_active"][0]
+    if k == run.active.size:
+        return False
+    run.state["n_active"][0] = k + 1
+    run.active[k] = u
+    run.row[u] = k
+    return True
+
+
+@step
+def take_row(run, u):
+    """Make `u` passive: the row of the last active cluster takes the place of its row. O(n)."""
+    k, last = run.row[u], run.state["n_active"][0] - 1
+    run.row[u] = NULL
+    run.state["n_active"][0] = last
+    if k != last:
+        other = run.active[last]
+        for t in range(run.state["n_alive"][0]):
+            v = run.alive[t]
+            run.value[k, v] = run.value[last, v]
+            run.is_exact[k, v] = run.is_exact[last, v]
+        run.active[k] = other
+        run.row[other] = k
+
+
+@step
+def lose(run, u):
+    """The cluster of old node `u` is merged with another than its sibling, or has lost a point: mark those above it."""
+    p = run.parent[u]
+    while p != NULL and not run.is_lost[p]:
+        run.is_lost[p] = 1
+        run.pool[run.state["n_pool"][0]] = p
+        run.state["n_pool"][0] += 1
+        p = run.parent[p]
+
+
+@step
+def merge_again(linkage, tree, run, u):
+    """Merge two clusters as in the old tree, into `u`. O(number of active and late clusters)."""
+    a, b = np.int64(tree.left[u]), np.int64(tree.right[u])
+    n_late = 0
+    latest = np.inf
+    for t in range(run.state["n_late"][0]):
+        v = run.late[t]
+        if run.place[v] != NULL and run.row[v] == NULL:
+            latest = min(latest, run.before[v])
+            run.late[n_late] = v
+            n_late += 1
+    run.state["n_late"][0] = n_late
+    slack_a, slack_b = min(run.before[a], latest), min(run.before[b], latest)
+    leave(run, a)
+    leave(run, b)
+    for k in range(run.state["n_active"][0]):
+        slack_a = min(slack_a, run.value[k, a])
+        slack_b = min(slack_b, run.value[k, b])
+        value, is_exact = value_to_union(linkage, tree, run, np.int64(run.active[k]), np.int64(u))
+        run.value[k, u] = value
+        run.is_exact[k, u] = is_exact
+    level = run.level[u]  # rounding aside, no bound is below it
+    run.slack[a], run.slack[b] = max(slack_a, level), max(slack_b, level)
+    enter(run, u)
+
+
+@step
+def note_late(run, u):
+    """The merge of old node `u` is due, and cannot be made: those of its clusters that are there are late."""
+    for turn in range(2):
+        v = np.int64(run.left[u] if turn == 0 else run.right[u])
+        if run.place[v] != NULL and run.row[v] == NULL and not run.is_new[v]:
+            run.late[run.state["n_late"][0]] = v
+            run.state["n_late"][0] += 1
+            push_event(run, run.before[v], v)
+
+
+@step
+def activate(linkage, tree, run, c):
+    """Give old cluster `c`, or the point, a row of values. Returns whether there is one."""
+    n_active = run.state["n_active"][0]
+    if n_active == run.active.size:
+        return False
+    least = np.inf
+    for t in range(run.state["n_alive"][0]):
+        u = np.int64(run.alive[t])
+        if u != c:
+            value, is_exact = value_at_first(linkage, tree, run, c, u)
+            run.value[n_active, u] = value
+            run.is_exact[n_active, u] = is_exact
+            least = min(least, value)
+            if run.row[u] != NULL:
+                run.value[run.row[u], c] = value
+                run.is_exact[run.row[u], c] = is_exact
+    give_row(run, c)
+    push_event(run, least, c)
+    return True
+
+
+@inline
+def base_of(run, c, k):
+    """The old node from which the union of two clusters differs by the point of the edit alone, or NULL."""
+    if c == run.state["point"][0]:
+        return NULL if run.is_new[k] else k
+    p = run.base[c]
+    if p == NULL or run.is_new[k]:
+        return NULL
+    q = run.parent[p]
+    if q == NULL or (run.left[q] != k and run.right[q] != k):
+        return NULL
+    return q
+
+
+@step
+def merge_new(linkage, tree, run, c, k, value):
+    """Merge active cluster `c` with `k` at `value` into a new one, which is active. O(n), O(n m) by means."""
+    w = np.int64(NULL)
+    for v in (c, k):
+        if not run.is_new[v] and v != run.state["point"][0]:
+            lose(run, v)
+    if run.state["n_pool"][0] > 0:
+        run.state["n_pool"][0] -= 1
+        w = np.int64(run.pool[run.state["n_pool"][0]])
+    else:
+        w = np.int64(new_inner(tree))
+    base = np.int64(base_of(run, c, k))
+    if base == NULL:
+        base = np.int64(base_of(run, k, c))
+    tree.left[w], tree.right[w] = c, k
+    tree.parent[c] = tree.parent[k] = w
+    complete_node(linkage, tree, run, w, value)
+    leave(run, c)
+    leave(run, k)
+    run.base[w], run.is_new[w], run.row[w] = base, 1, NULL
+    row = np.int64(run.row[c])
+    least, slack_c, slack_k = np.inf, np.inf, np.inf
+    for t in range(run.state["n_alive"][0]):
+        u = np.int64(run.alive[t])
+        a, a_is_exact = run.value[row, u], run.is_exact[row, u] != 0
+        b, b_is_exact = bound_between(linkage, tree, run, k, u)
+        slack_c, slack_k = min(slack_c, a), min(slack_k, b)
+        z, is_exact = value_of_new(linkage, tree, run, w, u, a, a_is_exact, b, b_is_exact)
+        run.value[row, u] = z
+        run.is_exact[row, u] = is_exact
+        least = min(least, z)
+        if run.row[u] != NULL:
+            run.value[run.row[u], w] = z
+            run.is_exact[run.row[u], w] = is_exact
+    run.slack[c], run.slack[k] = max(slack_c, value), max(slack_k, value)
+    run.row[c], run.row[w], run.active[row] = NULL, row, w
+    enter(run, w)
+    if run.row[k] != NULL:
+        take_row(run, k)
+    if run.state["n_alive"][0] > 1:
+        push_event(run, least, w)
+
+
+@inline
+def next_level(run):
+    """The level of the next merge of the old tree."""
+    position = run.state["position"][0]
+    return run.level[run.order[position]] if position < run.order.size else np.inf
+
+
+@step
+def look_at(linkage, tree, run, c):
+    """Merge active cluster `c` if that comes next, or else look again when it may."""
+    level = next_level(run)
+    others = run.event[0] if run.state["n_events"][0] > 0 else np.inf
+    row = np.int64(run.row[c])
+    best, smallest, least = np.int64(NULL), np.inf, np.inf
+    for t in range(run.state["n_alive"][0]):
+        u = np.int64(run.alive[t])
+        if u != c and run.is_exact[row, u]:
+            value = run.value[row, u]
+            least = min(least, value)
+            if value < smallest and value < level and value <= others:
+                best, smallest = u, value
+    for t in range(run.state["n_alive"][0]):
+        u = np.int64(run.alive[t])
+        if u == c or run.is_exact[row, u]:
+            continue
+        value = run.value[row, u]
+        if value < level and value <= others and value < smallest:
+            floor = FLOOR * min(level, max(others, value), smallest) + np.finfo(np.float64).tiny
+            value, is_exact = compute(linkage, tree, run, c, u, floor)
+            value = max(value, run.value[row, u])
+            run.value[row, u] = value
+            run.is_exact[row, u] = is_exact
+            if run.row[u] != NULL:
+                run.value[run.row[u], c] = value
+                run.is_exact[run.row[u], c] = is_exact
+            if is_exact and value < smallest and value < level and value <= others:
+                best, smallest = u, value
+        least = min(least, value)
+    if best == NULL:
+        push_event(run, least, c)
+    else:
+        merge_new(linkage, tree, run, c, best, smallest)
+
+
+@step
+def begin(tree, run, n_nodes):
+    """Write down the old tree. O(n)."""
+    for u in range(n_nodes):
+        run.parent[u], run.left[u], run.right[u] = tree.parent[u], tree.left[u], tree.right[u]
+        run.size[u], run.height[u], run.before[u] = tree.size[u], tree.height[u], run.slack[u]
+        run.is_lost[u], run.is_new[u] = 0, 0
+        run.base[u], run.place[u], run.row[u] = NULL, NULL, NULL
+    for k in range(run.order.size):
+        u = run.order[k]
+        run.rank[tree.left[u]] = run.rank[tree.right[u]] = k
+    if tree.state["root"][0] != NULL:
+        run.rank[tree.state["root"][0]] = run.order.size
+    for name in ("n_alive", "n_active", "n_late", "n_events", "n_pool", "position"):
+        run.state[name][0] = 0
+
+
+def _no_errors(tree, run, n_nodes):
+    pass
+
+
+def _errors(tree, run, n_nodes):
+    for u in range(n_nodes):
+        run.error[u], run.center[u] = tree.error[u], tree.center[u]
+
+
+#: Write down what is known of heights that follow from pairs.
+begin_errors = choose("tree", {MeanTree: _no_errors, PairTree: _errors})
+
+
+@kernel
+def repair(tree: AnyTree, linkage: AnyLinkage, run: Repair, n_nodes: int) -> int:
+    """Insert the point of ``run.state`` into a batch tree, or remove it, so that it is one again.
+
+    `order`, `level` and `slack` are those of the tree; `n_nodes` of its rows are in use. Returns 0, or 1 if there were
+    too few rows of values: then the tree is no tree any more, but its points are as they should be.
+    """
+    begin(tree, run, n_nodes)
+    begin_errors(tree, run, n_nodes)
+    measure(linkage, tree, run)
+    i, comes = run.state["point"][0], run.state["comes"][0]
+    for u in range(0, n_nodes, 2):
+        if u != i and (tree.parent[u] > NULL or tree.state["root"][0] == u):
+            enter(run, u)
+    if comes:
+        enter(run, i)
+        run.is_new[i] = 1
+        if run.state["n_alive"][0] > 1:
+            activate(linkage, tree, run, np.int64(i))
+    else:
+        s = np.int64(NULL)
+        p = run.parent[i]
+        if p != NULL:
+            s = np.int64(run.left[p] if run.right[p] == i else run.right[p])
+            run.base[s] = p
+        lose(run, i)
+    while run.state["n_alive"][0] > 1:
+        if run.state["n_events"][0] == 0 or next_level(run) <= run.event[0]:
+            u = np.int64(run.order[run.state["position"][0]])
+            run.state["position"][0] += 1
+            if run.is_lost[u]:
+                note_late(run, u)
+            else:
+                merge_again(linkage, tree, run, u)
+            continue
+        u = pop_event(run)
+        if run.place[u] == NULL:
+            continue
+        if run.row[u] != NULL:
+            look_at(linkage, tree, run, u)
+        elif not activate(linkage, tree, run, u):
+            return 1
+    root = NULL if run.state["n_alive"][0] == 0 else run.alive[0]
+    if root != NULL:
+        tree.parent[root] = NULL
+        run.slack[root] = np.inf
+    tree.state["root"][0] = root
+    tree.state["n_points"][0] += 1 if comes else -1
+    if not comes:
+        tree.parent[i] = NULL
+    for k in range(run.state["n_pool"][0]):
+        release(tree, run.pool[k])
+    return 0
