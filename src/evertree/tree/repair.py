@@ -45,6 +45,7 @@ def repair_points(live: LiveTree, slack: NDArray[np.float64], leaves: NDArray[np
     for leaf in leaves.tolist():
         order, level = merge_order(live)
         run = run._replace(order=order, level=level)
+        run.state[:] = 0
         run.state["point"], run.state["comes"] = leaf, comes
         if kernels.shared.repair.repair(live.tree, live.tag, run, live.n_used):
             return False
@@ -69,11 +70,15 @@ def new_run(live: LiveTree, slack: NDArray[np.float64]) -> Any:
         center=ints(),
         rank=ints(),
         before=np.empty(size),
+        n_points=ints(),
+        had_point=np.empty(size, np.uint8),
         near=np.empty(size),
         slack=slack,
         is_lost=np.empty(size, np.uint8),
         is_new=np.empty(size, np.uint8),
-        base=ints(),
+        count=ints(),
+        above=ints(),
+        has_point=np.empty(size, np.uint8),
         place=ints(),
         row=ints(),
         pool=ints(),

@@ -75,11 +75,15 @@ class Repair(NamedTuple):
     center: Ints
     rank: Ints  # when a node merges: the position of its parent in `order`
     before: Floats  # the slack of its nodes
+    n_points: Ints  # the number of points of its nodes, without that of the edit
+    had_point: Bytes  # whether they had that
     near: Floats  # where radii are compared, how far the nearest point of a node is from the point of the edit
     slack: Floats  # that of the new tree
     is_lost: Bytes  # whether the cluster of an old node will not be there again
     is_new: Bytes  # whether the node is a cluster that the old tree had not
-    base: Ints  # the old node from which it differs by the point of the edit alone, or NULL
+    count: Ints  # the number of points of a cluster, without that of the edit
+    above: Ints  # the lowest old node that had all of them
+    has_point: Bytes  # whether it has the point of the edit
     place: Ints  # its place in `alive`, or NULL
     row: Ints  # its row of values if it is active, or NULL
     pool: Ints  # numbers of lost nodes, to use again
@@ -190,25 +194,34 @@ def old_bound(run, p, q):
     return run.before[p] if run.rank[p] < run.rank[q] else run.before[q]
 
 
+@inline
+def base_of(run, c):
+    """The old node from which cluster `c` differs by the point of the edit at most, or NULL."""
+    p = run.above[c]
+    return p if p != NULL and run.n_points[p] == run.count[c] else NULL
+
+
 @step
 def bound_by_base(linkage, tree, run, c, u):
-    """A lower bound on ζ between new cluster `c`, an old one with or without the point, and old node `u`.
+    """A lower bound on ζ between cluster `c`, an old one with or without the point, and old node `u`.
 
     Returns it, whether it is exact, and its error.
     """
-    p = np.int64(run.base[c])
+    p = np.int64(base_of(run, c))
     if p == NULL or run.is_new[u]:
         return 0.0, False, 0.0
     i, comes = run.state["point"][0], run.state["comes"][0]
-    z, weight = tree.pairs.lower[u], tree.size[i]
     q = np.int64(run.parent[p])
-    if q != NULL and (run.left[q] == u or run.right[q] == u):
-        value, error = value_after(linkage, run.height[q], run.error[q], run.size[p], z, weight, comes)
+    is_sibling = q != NULL and (run.left[q] == u or run.right[q] == u)
+    is_same = run.has_point[c] == run.had_point[p]
+    bound = run.height[q] if is_sibling else old_bound(run, p, u)
+    if is_same:
+        return bound, is_sibling, run.error[q] if is_sibling else 0.0
+    z, weight = tree.pairs.lower[u], tree.size[i]
+    if is_sibling:
+        value, error = value_after(linkage, bound, run.error[q], run.size[p], z, weight, comes)
         if error <= LARGEST_ERROR:
             return value, True, error
-        bound = run.height[q]
-    else:
-        bound = old_bound(run, p, u)
     z_all = max(z, tree.pairs.lower[p]) if comes else z
     near = min(run.near[u], run.near[p]) if comes else 0.0
     return bound_after(linkage, bound, run.size[p], z, z_all, near, weight, comes), False, 0.0
@@ -474,17 +487,25 @@ def activate(linkage, tree, run, c):
 
 
 @inline
-def base_of(run, c, k):
-    """The old node from which the union of two clusters differs by the point of the edit alone, or NULL."""
-    if c == run.state["point"][0]:
-        return NULL if run.is_new[k] else k
-    p = run.base[c]
-    if p == NULL or run.is_new[k]:
-        return NULL
-    q = run.parent[p]
-    if q == NULL or (run.left[q] != k and run.right[q] != k):
-        return NULL
-    return q
+def lowest_above(run, p, q):
+    """The lowest old node that has all points of two old nodes. O(depth)."""
+    while p != q:
+        if run.rank[p] < run.rank[q]:
+            p = run.parent[p]
+        else:
+            q = run.parent[q]
+    return p
+
+
+@step
+def unite_base(run, w, c, k):
+    """Which points the union of two clusters has."""
+    run.count[w] = run.count[c] + run.count[k]
+    run.has_point[w] = run.has_point[c] | run.has_point[k]
+    if run.above[c] == NULL or run.above[k] == NULL:
+        run.above[w] = run.above[c] if run.above[k] == NULL else run.above[k]
+    else:
+        run.above[w] = lowest_above(run, run.above[c], run.above[k])
 
 
 @step
@@ -499,15 +520,13 @@ def merge_new(linkage, tree, run, c, k, value):
         w = np.int64(run.pool[run.state["n_pool"][0]])
     else:
         w = np.int64(new_inner(tree))
-    base = np.int64(base_of(run, c, k))
-    if base == NULL:
-        base = np.int64(base_of(run, k, c))
     tree.left[w], tree.right[w] = c, k
     tree.parent[c] = tree.parent[k] = w
     complete_node(linkage, tree, run, w, value)
     leave(run, c)
     leave(run, k)
-    run.base[w], run.is_new[w], run.row[w] = base, 1, NULL
+    run.is_new[w], run.row[w] = 1, NULL
+    unite_base(run, w, c, k)
     row = np.int64(run.row[c])
     least, slack_c, slack_k = np.inf, np.inf, np.inf
     for t in range(run.state["n_alive"][0]):
@@ -582,14 +601,24 @@ def begin(tree, run, n_nodes):
         run.parent[u], run.left[u], run.right[u] = tree.parent[u], tree.left[u], tree.right[u]
         run.size[u], run.height[u], run.before[u] = tree.size[u], tree.height[u], run.slack[u]
         run.is_lost[u], run.is_new[u] = 0, 0
-        run.base[u], run.place[u], run.row[u] = NULL, NULL, NULL
+        run.place[u], run.row[u] = NULL, NULL
+        run.count[u], run.has_point[u], run.above[u] = 1, 0, u
+        run.n_points[u], run.had_point[u] = 1, 0
+    i = run.state["point"][0]
+    run.n_points[i] = run.count[i] = 0
+    run.above[i] = NULL
+    if run.state["comes"][0]:
+        run.has_point[i] = 1
+    else:
+        run.had_point[i] = 1
     for k in range(run.order.size):
         u = run.order[k]
-        run.rank[tree.left[u]] = run.rank[tree.right[u]] = k
+        a, b = tree.left[u], tree.right[u]
+        run.rank[a] = run.rank[b] = k
+        run.n_points[u] = run.count[u] = run.n_points[a] + run.n_points[b]
+        run.had_point[u] = run.had_point[a] | run.had_point[b]
     if tree.state["root"][0] != NULL:
         run.rank[tree.state["root"][0]] = run.order.size
-    for name in ("n_alive", "n_active", "n_late", "n_events", "n_pool", "position"):
-        run.state[name][0] = 0
 
 
 def _no_errors(tree, run, n_nodes):
@@ -609,7 +638,7 @@ begin_errors = choose("tree", {MeanTree: _no_errors, PairTree: _errors})
 def repair(tree: AnyTree, linkage: AnyLinkage, run: Repair, n_nodes: int) -> int:
     """Insert the point of ``run.state`` into a batch tree, or remove it, so that it is one again.
 
-    `order`, `level` and `slack` are those of the tree; `n_nodes` of its rows are in use. Returns 0, or 1 if there were
+    `order`, `level` and `slack` are those of the tree; `n_nodes` of its rows are in use. The counts are 0. Returns 0, or 1 if there were
     too few rows of values: then the tree is no tree any more, but its points are as they should be.
     """
     begin(tree, run, n_nodes)
@@ -625,11 +654,6 @@ def repair(tree: AnyTree, linkage: AnyLinkage, run: Repair, n_nodes: int) -> int
         if run.state["n_alive"][0] > 1:
             activate(linkage, tree, run, np.int64(i))
     else:
-        s = np.int64(NULL)
-        p = run.parent[i]
-        if p != NULL:
-            s = np.int64(run.left[p] if run.right[p] == i else run.right[p])
-            run.base[s] = p
         lose(run, i)
     while run.state["n_alive"][0] > 1:
         if run.state["n_events"][0] == 0 or next_level(run) <= run.event[0]:
