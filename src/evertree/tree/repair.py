@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 #: Clusters that may be active at the same time.
 N_ROWS = 64
 
+#: Clusters that may go elsewhere and are compared with all others; at most 63.
+N_PIECES = 32
+
 
 def merge_order(live: LiveTree) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """The inner nodes in the order of their merges, children first; and, by node, heights made monotone."""
@@ -71,14 +74,14 @@ def new_run(live: LiveTree, slack: NDArray[np.float64]) -> Any:
         rank=ints(),
         before=np.empty(size),
         n_points=ints(),
-        had_point=np.empty(size, np.uint8),
+        had=np.empty(size, np.int64),
         near=np.empty(size),
         slack=slack,
         is_lost=np.empty(size, np.uint8),
         is_new=np.empty(size, np.uint8),
         count=ints(),
         above=ints(),
-        has_point=np.empty(size, np.uint8),
+        has=np.empty(size, np.int64),
         place=ints(),
         row=ints(),
         pool=ints(),
@@ -90,5 +93,7 @@ def new_run(live: LiveTree, slack: NDArray[np.float64]) -> Any:
         order=ints(0),
         value=np.empty((N_ROWS, size)),
         is_exact=np.empty((N_ROWS, size), np.uint8),
+        piece_size=np.empty(N_PIECES),
+        piece_value=np.empty((N_PIECES, size)),
         state=np.zeros(1, kernels.shared.repair.REPAIR_STATE),
     )

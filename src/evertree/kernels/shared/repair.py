@@ -23,9 +23,10 @@ from evertree.kernels.columns import ITSELF, NULL, AnyTree, MeanTree, PairTree, 
 from evertree.kernels.compile import choose, inline, kernel, step
 from evertree.kernels.dispatch import linkage_may_define
 from evertree.kernels.pairwise.check import LARGEST_ERROR, LEFT, RIGHT, set_cross
-from evertree.kernels.pairwise.pairs import ROUNDING
+from evertree.kernels.pairwise.pairs import ROUNDING, collect_rows, evaluate_leaves
 from evertree.kernels.pairwise.path import ERROR_OF_RECURRENCE
 from evertree.kernels.pairwise.point import measure_point, point_value
+from evertree.kernels.pairwise.search import with_member, without_members
 from evertree.kernels.pairwise.values import NOTHING_YET, compare
 from evertree.kernels.shared.linkage_values import linkage_value
 from evertree.kernels.shared.recurrence import linkage_of_union
@@ -38,6 +39,7 @@ from evertree.kernels.signatures import (
     FloatMatrix,
     Floats,
     Ints,
+    LongInts,
     described,
 )
 from evertree.kernels.statistics.merge import merge_children
@@ -46,6 +48,9 @@ from numpy.typing import NDArray
 
 #: A value that does not matter now is computed up to this multiple of what matters: it may matter soon.
 FLOOR = 1.02
+
+#: The bit of the point of the edit, which is the first piece.
+POINT = 1
 
 #: Of `Repair.state`.
 REPAIR_STATE = _counters(
@@ -56,6 +61,7 @@ REPAIR_STATE = _counters(
     "n_late",  # entries of `late`
     "n_events",  # entries of the heap
     "n_pool",  # entries of `pool`
+    "n_pieces",  # pieces so far
     "position",  # in `order`: the next merge of the old tree
 )
 RepairState = Annotated[NDArray[Any], Array(REPAIR_STATE)]
@@ -75,15 +81,15 @@ class Repair(NamedTuple):
     center: Ints
     rank: Ints  # when a node merges: the position of its parent in `order`
     before: Floats  # the slack of its nodes
-    n_points: Ints  # the number of points of its nodes, without that of the edit
-    had_point: Bytes  # whether they had that
+    n_points: Ints  # the number of points of its nodes, without those of pieces
+    had: LongInts  # which pieces they had: a bit for each
     near: Floats  # where radii are compared, how far the nearest point of a node is from the point of the edit
     slack: Floats  # that of the new tree
     is_lost: Bytes  # whether the cluster of an old node will not be there again
     is_new: Bytes  # whether the node is a cluster that the old tree had not
-    count: Ints  # the number of points of a cluster, without that of the edit
-    above: Ints  # the lowest old node that had all of them
-    has_point: Bytes  # whether it has the point of the edit
+    count: Ints  # the number of points of a cluster, without those of pieces
+    above: Ints  # the lowest old node that had all of them, or NULL
+    has: LongInts  # which pieces it has
     place: Ints  # its place in `alive`, or NULL
     row: Ints  # its row of values if it is active, or NULL
     pool: Ints  # numbers of lost nodes, to use again
@@ -95,6 +101,8 @@ class Repair(NamedTuple):
     order: Ints  # the inner nodes of the old tree in the order of their merges
     value: FloatMatrix  # (n_rows, capacity) for each active cluster, bounds on ζ to every other
     is_exact: ByteMatrix  # (n_rows, capacity) whether that is the value
+    piece_size: Floats  # (n_pieces,)
+    piece_value: FloatMatrix  # (n_pieces, capacity) ζ between each piece and every node of the old tree
     state: RepairState  # (1,)
 
 
@@ -184,6 +192,12 @@ def bound_by_triangle(linkage, z_u, z_v):
 
 
 @linkage_may_define
+def follows_pieces(linkage):
+    """Whether `bound_after` also holds for a cluster in place of the point."""
+    return True
+
+
+@linkage_may_define
 def measure_nearest(linkage, tree, run):
     """Fill ``run.near``, if the linkage needs it."""
 
@@ -210,21 +224,31 @@ def bound_by_base(linkage, tree, run, c, u):
     p = np.int64(base_of(run, c))
     if p == NULL or run.is_new[u]:
         return 0.0, False, 0.0
-    i, comes = run.state["point"][0], run.state["comes"][0]
+    came, left = run.has[c] & ~run.had[p], run.had[p] & ~run.has[c]
+    if run.had[p] & run.has[u] or not (came | left == 0 or follows_pieces(linkage) or (came == POINT and left == 0)):
+        return 0.0, False, 0.0
     q = np.int64(run.parent[p])
     is_sibling = q != NULL and (run.left[q] == u or run.right[q] == u)
-    is_same = run.has_point[c] == run.had_point[p]
+    value, error = (run.height[q], run.error[q]) if is_sibling else (0.0, np.inf)
     bound = run.height[q] if is_sibling else old_bound(run, p, u)
-    if is_same:
-        return bound, is_sibling, run.error[q] if is_sibling else 0.0
-    z, weight = tree.pairs.lower[u], tree.size[i]
-    if is_sibling:
-        value, error = value_after(linkage, bound, run.error[q], run.size[p], z, weight, comes)
-        if error <= LARGEST_ERROR:
-            return value, True, error
-    z_all = max(z, tree.pairs.lower[p]) if comes else z
-    near = min(run.near[u], run.near[p]) if comes else 0.0
-    return bound_after(linkage, bound, run.size[p], z, z_all, near, weight, comes), False, 0.0
+    size = run.size[p]
+    for comes in (1, 0):
+        for k in range(run.state["n_pieces"][0]):
+            if (came if comes else left) >> k & 1:
+                z, weight = run.piece_value[k, u], run.piece_size[k]
+                if error <= LARGEST_ERROR:
+                    value, error = value_after(linkage, value, error, size, z, weight, comes)
+                bound = bound_after(linkage, bound, size, z, max(z, run.piece_value[k, p]), near_of(run, u, p), weight, comes)
+                size += weight if comes else -weight
+    if error <= LARGEST_ERROR:
+        return value, True, error
+    return bound, False, 0.0
+
+
+@inline
+def near_of(run, u, p):
+    """How far the nearest point of two old nodes is from the point of the edit."""
+    return min(run.near[u], run.near[p])
 
 
 @inline
@@ -301,11 +325,9 @@ def _mean_at_first(linkage, tree, run, c, u):
 def _pairs_at_first(linkage, tree, run, c, u):
     if c == run.state["point"][0]:
         return point_bound(linkage, tree, run, u)
-    bound, is_exact = bound_between(linkage, tree, run, c, u)
-    if is_exact:
-        return bound, True
-    by_base, is_exact, _ = bound_by_base(linkage, tree, run, c, u)
-    return (by_base, True) if is_exact else (max(bound, by_base), False)
+    if run.has[c] and not run.is_new[u]:  # it is the last piece
+        return run.piece_value[run.state["n_pieces"][0] - 1, u], True
+    return bound_between(linkage, tree, run, c, u)
 
 
 #: The same when an old cluster, or the point, becomes active.
@@ -336,6 +358,10 @@ def _measure_nothing(linkage, tree, run):
 def _measure_pairs(linkage, tree, run):
     measure_point(linkage, tree, run.state["point"][0], False)
     measure_nearest(linkage, tree, run)
+    run.piece_size[0] = tree.size[run.state["point"][0]]
+    for u in range(tree.pairs.lower.size):
+        run.piece_value[0, u] = tree.pairs.lower[u]
+    run.state["n_pieces"][0] = 1
 
 
 #: Compare the point of the edit with all nodes of the old tree, where that is not done on demand.
@@ -364,6 +390,53 @@ def _complete_pairs(linkage, tree, run, w, value):
 
 #: Compute the columns of new cluster `w`, whose children are merged at `value`.
 complete_node = choose("tree", {MeanTree: _complete_means, PairTree: _complete_pairs})
+
+
+# -- pieces: clusters of the old tree that may go elsewhere. Others then differ by them from old clusters, and as with the
+# point of the edit, values follow.
+
+
+def _no_piece(linkage, tree, run, q):
+    pass
+
+
+def _piece_of_pairs(linkage, tree, run, q):
+    j = run.state["n_pieces"][0]
+    if follows_pieces(linkage) and j < run.piece_size.size and run.n_points[q] <= max(run.order.size >> 4, 16):
+        measure_piece(linkage, tree, run, q, j)
+
+
+#: Make old cluster `q` a piece, if there is room and it is small.
+make_piece = choose("tree", {MeanTree: _no_piece, PairTree: _piece_of_pairs})
+
+
+@step
+def measure_piece(linkage, tree, run, q, j):
+    """Compare old cluster `q` with all nodes of the old tree, and count it as piece `j`. O(|q| n m)."""
+    value, pairs = run.piece_value[j], tree.pairs
+    n_members = collect_rows(tree, q, pairs.rows)
+    for u in range(0, 2 * tree.state["leaf_top"][0], 2):
+        value[u] = without_members(linkage)
+    for t in range(n_members):
+        share = tree.size[2 * pairs.rows[t]] / tree.size[q]
+        start = np.int64(0)
+        while start < tree.state["leaf_top"][0]:
+            count, start = evaluate_leaves(tree, np.int64(pairs.rows[t]), start, np.int64(NULL))
+            for k in range(count):
+                u = 2 * pairs.some[k]
+                value[u] = with_member(linkage, value[u], pairs.block[k], share)
+    for u in run.order:
+        a, b = run.left[u], run.right[u]
+        value[u] = linkage_of_union(linkage, value[a], value[b], 0.0, run.size[a], run.size[b], 1.0)
+    run.piece_size[j] = tree.size[q]
+    run.state["n_pieces"][0] = j + 1
+    n_points = run.n_points[q]
+    p = q
+    while p != NULL:
+        run.n_points[p] -= n_points
+        run.had[p] |= 1 << j
+        p = run.parent[p]
+    run.count[q], run.above[q], run.has[q] = 0, NULL, 1 << j
 
 
 # -- the run
@@ -470,6 +543,8 @@ def activate(linkage, tree, run, c):
     n_active = run.state["n_active"][0]
     if n_active == run.active.size:
         return False
+    if not run.is_new[c]:
+        make_piece(linkage, tree, run, c)
     least = np.inf
     for t in range(run.state["n_alive"][0]):
         u = np.int64(run.alive[t])
@@ -501,7 +576,7 @@ def lowest_above(run, p, q):
 def unite_base(run, w, c, k):
     """Which points the union of two clusters has."""
     run.count[w] = run.count[c] + run.count[k]
-    run.has_point[w] = run.has_point[c] | run.has_point[k]
+    run.has[w] = run.has[c] | run.has[k]
     if run.above[c] == NULL or run.above[k] == NULL:
         run.above[w] = run.above[c] if run.above[k] == NULL else run.above[k]
     else:
@@ -602,21 +677,21 @@ def begin(tree, run, n_nodes):
         run.size[u], run.height[u], run.before[u] = tree.size[u], tree.height[u], run.slack[u]
         run.is_lost[u], run.is_new[u] = 0, 0
         run.place[u], run.row[u] = NULL, NULL
-        run.count[u], run.has_point[u], run.above[u] = 1, 0, u
-        run.n_points[u], run.had_point[u] = 1, 0
+        run.count[u], run.has[u], run.above[u] = 1, 0, u
+        run.n_points[u], run.had[u] = 1, 0
     i = run.state["point"][0]
     run.n_points[i] = run.count[i] = 0
     run.above[i] = NULL
     if run.state["comes"][0]:
-        run.has_point[i] = 1
+        run.has[i] = POINT
     else:
-        run.had_point[i] = 1
+        run.had[i] = POINT
     for k in range(run.order.size):
         u = run.order[k]
         a, b = tree.left[u], tree.right[u]
         run.rank[a] = run.rank[b] = k
         run.n_points[u] = run.count[u] = run.n_points[a] + run.n_points[b]
-        run.had_point[u] = run.had_point[a] | run.had_point[b]
+        run.had[u] = run.had[a] | run.had[b]
     if tree.state["root"][0] != NULL:
         run.rank[tree.state["root"][0]] = run.order.size
 
