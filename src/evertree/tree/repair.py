@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evertree.tree.base import LiveTree
 
 #: Clusters that may be active at the same time.
-N_ROWS = 64
+N_ROWS = 256
 
 #: Clusters that may go elsewhere and are compared with all others; at most 63.
 N_PIECES = 32
@@ -39,12 +39,12 @@ def least_slack(live: LiveTree) -> NDArray[np.float64]:
     return slack
 
 
-def repair_points(live: LiveTree, slack: NDArray[np.float64], leaves: NDArray[np.int32], comes: bool) -> bool:
+def repair_points(live: LiveTree, slack: NDArray[np.float64], top: Any, leaves: NDArray[np.int32], comes: bool) -> bool:
     """Insert filled leaves into a batch tree, or remove leaves of it, one by one; `slack` is changed with the tree.
 
     False if that was not possible: then the tree has to be clustered.
     """
-    run = new_run(live, slack)
+    run = new_run(live, slack, top)
     for leaf in leaves.tolist():
         order, level = merge_order(live)
         run = run._replace(order=order, level=level)
@@ -55,7 +55,7 @@ def repair_points(live: LiveTree, slack: NDArray[np.float64], leaves: NDArray[np
     return True
 
 
-def new_run(live: LiveTree, slack: NDArray[np.float64]) -> Any:
+def new_run(live: LiveTree, slack: NDArray[np.float64], top: Any) -> Any:
     """Room for a run of batch clustering."""
     size = live.tree.parent.size
 
@@ -73,6 +73,7 @@ def new_run(live: LiveTree, slack: NDArray[np.float64]) -> Any:
         center=ints(),
         rank=ints(),
         before=np.empty(size),
+        slot=ints(),
         n_points=ints(),
         had=np.empty(size, np.int64),
         near=np.empty(size),
@@ -86,6 +87,8 @@ def new_run(live: LiveTree, slack: NDArray[np.float64]) -> Any:
         row=ints(),
         pool=ints(),
         alive=ints(),
+        parts=ints(),
+        others=ints(),
         late=ints(),
         active=ints(N_ROWS),
         event=np.empty(size),
@@ -95,5 +98,16 @@ def new_run(live: LiveTree, slack: NDArray[np.float64]) -> Any:
         is_exact=np.empty((N_ROWS, size), np.uint8),
         piece_size=np.empty(N_PIECES),
         piece_value=np.empty((N_PIECES, size)),
+        top=top,
         state=np.zeros(1, kernels.shared.repair.REPAIR_STATE),
+    )
+
+
+def new_top(size: int, n_slots: int) -> Any:
+    """No values of pairs of clusters."""
+    return kernels.shared.repair.Top(
+        slot=np.full(size, NULL, np.int32),
+        node=np.full(n_slots, NULL, np.int32),
+        value=np.zeros((n_slots, n_slots)),
+        error=np.full((n_slots, n_slots), np.inf),
     )

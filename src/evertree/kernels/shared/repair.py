@@ -49,6 +49,12 @@ from numpy.typing import NDArray
 #: A value that does not matter now is computed up to this multiple of what matters: it may matter soon.
 FLOOR = 1.02
 
+#: A cluster of more points is not compared with all others only because it may go elsewhere.
+LARGEST_PIECE = 8
+
+#: Instead of the node of a slot: its cluster is gone, but what is known of it is used until the end.
+VACANT = -2
+
 #: The bit of the point of the edit, which is the first piece.
 POINT = 1
 
@@ -62,9 +68,23 @@ REPAIR_STATE = _counters(
     "n_events",  # entries of the heap
     "n_pool",  # entries of `pool`
     "n_pieces",  # pieces so far
+    "has_top",  # whether all clusters have slots from now on
     "position",  # in `order`: the next merge of the old tree
 )
 RepairState = Annotated[NDArray[Any], Array(REPAIR_STATE)]
+
+
+@described
+class Top(NamedTuple):
+    """Values of pairs of the largest clusters, the last ones to merge, which would take longest to compute.
+
+    They have *slots*. It is kept with the tree, and changed with it.
+    """
+
+    slot: Ints  # (capacity,) the slot of a node, or NULL
+    node: Ints  # (n_slots,) the node of a slot, or NULL
+    value: FloatMatrix  # (n_slots, n_slots) ζ
+    error: FloatMatrix  # (n_slots, n_slots) its error; infinite if it is unknown
 
 
 @described
@@ -81,6 +101,7 @@ class Repair(NamedTuple):
     center: Ints
     rank: Ints  # when a node merges: the position of its parent in `order`
     before: Floats  # the slack of its nodes
+    slot: Ints  # their slots
     n_points: Ints  # the number of points of its nodes, without those of pieces
     had: LongInts  # which pieces they had: a bit for each
     near: Floats  # where radii are compared, how far the nearest point of a node is from the point of the edit
@@ -94,6 +115,8 @@ class Repair(NamedTuple):
     row: Ints  # its row of values if it is active, or NULL
     pool: Ints  # numbers of lost nodes, to use again
     alive: Ints  # the clusters that are there
+    parts: Ints  # workspace
+    others: Ints
     late: Ints  # those that have lost their sibling and would have merged with it by now, but are not active
     active: Ints  # (n_rows,) the active ones; the place of each is its row
     event: Floats  # a heap: the level at which to look at a cluster
@@ -103,6 +126,7 @@ class Repair(NamedTuple):
     is_exact: ByteMatrix  # (n_rows, capacity) whether that is the value
     piece_size: Floats  # (n_pieces,)
     piece_value: FloatMatrix  # (n_pieces, capacity) ζ between each piece and every node of the old tree
+    top: Top
     state: RepairState  # (1,)
 
 
@@ -150,6 +174,76 @@ def pop_event(run):
         swap_events(run, k, child)
         k = child
     return u
+
+
+# -- slots
+
+
+@inline
+def known_value(run, s, t):
+    """ζ of two slots, and its error; infinite if it is unknown."""
+    if s == NULL or t == NULL:
+        return 0.0, np.inf
+    return run.top.value[s, t], run.top.error[s, t]
+
+
+@inline
+def note_value(run, u, v, value, error):
+    """Keep ζ of two nodes, if both have slots."""
+    s, t = run.top.slot[u], run.top.slot[v]
+    if s != NULL and t != NULL:
+        run.top.value[s, t] = run.top.value[t, s] = value
+        run.top.error[s, t] = run.top.error[t, s] = error
+
+
+@step
+def give_slot(run, u):
+    """Give node `u` a slot, if one is free. O(n_slots)."""
+    top = run.top
+    for s in range(top.node.size):
+        if top.node[s] == NULL:
+            top.node[s], top.slot[u] = u, s
+            for t in range(top.node.size):
+                top.error[s, t] = top.error[t, s] = np.inf
+            return
+
+
+@inline
+def has_many_slots(run):
+    """The number of clusters from which on all have slots: some slots are left for the tree as it was."""
+    return max(run.top.node.size // 3, 1)
+
+
+@step
+def choose_top(run):
+    """Give the clusters that are alive slots, and take them from those that have merged. O(n_slots)."""
+    top = run.top
+    for s in range(top.node.size):
+        u = np.int64(top.node[s])
+        if u < 0 or run.place[u] != NULL or run.is_lost[u] or run.parent[u] == NULL or run.is_lost[run.parent[u]]:
+            continue
+        if is_leaf(u) or run.rank[run.left[u]] < run.state["position"][0]:  # it was there
+            top.slot[u] = top.node[s] = NULL
+    for t in range(run.state["n_alive"][0]):
+        if top.slot[run.alive[t]] == NULL:
+            give_slot(run, run.alive[t])
+    run.state["has_top"][0] = 1
+
+
+@inline
+def vacate(run, u):
+    """Node `u` becomes another cluster, without a slot; that of the old one stays as it is."""
+    if run.top.slot[u] != NULL:
+        run.top.node[run.top.slot[u]] = VACANT
+        run.top.slot[u] = NULL
+
+
+@step
+def free_slots(run):
+    """Free the slots of old clusters that are no longer there. O(n_slots)."""
+    for s in range(run.top.node.size):
+        if run.top.node[s] == VACANT:
+            run.top.node[s] = NULL
 
 
 # -- bounds
@@ -229,7 +323,7 @@ def bound_by_base(linkage, tree, run, c, u):
         return 0.0, False, 0.0
     q = np.int64(run.parent[p])
     is_sibling = q != NULL and (run.left[q] == u or run.right[q] == u)
-    value, error = (run.height[q], run.error[q]) if is_sibling else (0.0, np.inf)
+    value, error = (run.height[q], run.error[q]) if is_sibling else known_value(run, run.slot[p], run.slot[u])
     bound = run.height[q] if is_sibling else old_bound(run, p, u)
     size = run.size[p]
     for comes in (1, 0):
@@ -260,6 +354,9 @@ def bound_between(linkage, tree, run, k, u):
         return run.value[run.row[u], k], run.is_exact[run.row[u], k] != 0
     if run.rank[k] == run.rank[u]:  # siblings, one of which is about to merge with another cluster
         return run.height[run.parent[k]], True
+    value, error = known_value(run, run.slot[k], run.slot[u])
+    if error <= LARGEST_ERROR:
+        return value, True
     return max(old_bound(run, k, u), bound_by_distance(linkage, tree, run, k, u)), False
 
 
@@ -343,8 +440,68 @@ def _compute_pairs(linkage, tree, run, c, u, floor):
     if run.state["comes"][0] and (c == i or u == i):
         value = point_value(linkage, tree, i, u if c == i else c, floor)
         return value, value < floor
+    if follows_pieces(linkage):
+        return compute_parts(linkage, tree, run, c, u, floor)
     value, is_exact, _ = compare(linkage, tree, c, u, floor, np.int64(0), NOTHING_YET)
     return value, is_exact
+
+
+@step
+def find_parts(tree, run, c, parts):
+    """Fill `parts` with the old clusters that a new one consists of, and the point; return their number."""
+    count, n_parts = 1, 0
+    parts[parts.size - 1] = c  # what is left to look at, from the end
+    while count > 0:
+        u = parts[parts.size - count]
+        count -= 1
+        if is_leaf(u) or not run.is_new[u]:
+            parts[n_parts] = u
+            n_parts += 1
+        else:
+            parts[parts.size - count - 1] = tree.left[u]
+            parts[parts.size - count - 2] = tree.right[u]
+            count += 2
+    return n_parts
+
+
+@step
+def value_of_parts(linkage, tree, run, p, q, floor):
+    """ζ between two old clusters, or one and the point, up to `floor`: known, or computed and kept if it is exact."""
+    i = run.state["point"][0]
+    if p == i or q == i:
+        return tree.pairs.lower[q if p == i else p]
+    if run.rank[p] == run.rank[q]:
+        return run.height[run.parent[p]]
+    for turn in range(2):
+        a, b = (p, q) if turn == 0 else (q, p)
+        if run.has[a]:
+            for k in range(1, run.state["n_pieces"][0]):
+                if run.has[a] == 1 << k:
+                    return run.piece_value[k, b]
+    value, error = known_value(run, run.slot[p], run.slot[q])
+    if error <= LARGEST_ERROR:
+        return value
+    value, is_exact, _ = compare(linkage, tree, p, q, floor, np.int64(0), NOTHING_YET)
+    if is_exact:
+        note_value(run, p, q, value, 1.0)
+    return value
+
+
+@step
+def compute_parts(linkage, tree, run, c, u, floor):
+    """`compute` for a linkage that follows from those between parts: nothing is compared twice."""
+    n_parts, n_others = find_parts(tree, run, c, run.parts), find_parts(tree, run, u, run.others)
+    whole = tree.size[c] * tree.size[u]
+    value = without_members(linkage)
+    for s in range(n_parts):
+        p = np.int64(run.parts[s])
+        for t in range(n_others):
+            q = np.int64(run.others[t])
+            z = value_of_parts(linkage, tree, run, p, q, floor)
+            value = with_member(linkage, value, z, tree.size[p] * tree.size[q] / whole)
+        if value >= floor:
+            return value, False
+    return value, value < floor
 
 
 #: ζ(c, u) if it is below `floor`, otherwise a value from there up to it; and whether it is exact.
@@ -402,7 +559,7 @@ def _no_piece(linkage, tree, run, q):
 
 def _piece_of_pairs(linkage, tree, run, q):
     j = run.state["n_pieces"][0]
-    if follows_pieces(linkage) and j < run.piece_size.size and run.n_points[q] <= max(run.order.size >> 4, 16):
+    if follows_pieces(linkage) and j < run.piece_size.size and run.n_points[q] <= LARGEST_PIECE:
         measure_piece(linkage, tree, run, q, j)
 
 
@@ -521,6 +678,8 @@ def merge_again(linkage, tree, run, u):
         value, is_exact = value_to_union(linkage, tree, run, np.int64(run.active[k]), np.int64(u))
         run.value[k, u] = value
         run.is_exact[k, u] = is_exact
+        if is_exact:
+            note_value(run, run.active[k], u, value, ERROR_OF_RECURRENCE)
     level = run.level[u]  # rounding aside, no bound is below it
     run.slack[a], run.slack[b] = max(slack_a, level), max(slack_b, level)
     enter(run, u)
@@ -593,6 +752,7 @@ def merge_new(linkage, tree, run, c, k, value):
     if run.state["n_pool"][0] > 0:
         run.state["n_pool"][0] -= 1
         w = np.int64(run.pool[run.state["n_pool"][0]])
+        vacate(run, w)
     else:
         w = np.int64(new_inner(tree))
     tree.left[w], tree.right[w] = c, k
@@ -602,6 +762,8 @@ def merge_new(linkage, tree, run, c, k, value):
     leave(run, k)
     run.is_new[w], run.row[w] = 1, NULL
     unite_base(run, w, c, k)
+    if run.state["has_top"][0]:
+        give_slot(run, w)
     row = np.int64(run.row[c])
     least, slack_c, slack_k = np.inf, np.inf, np.inf
     for t in range(run.state["n_alive"][0]):
@@ -613,6 +775,8 @@ def merge_new(linkage, tree, run, c, k, value):
         run.value[row, u] = z
         run.is_exact[row, u] = is_exact
         least = min(least, z)
+        if is_exact:
+            note_value(run, w, u, z, ERROR_OF_RECURRENCE)
         if run.row[u] != NULL:
             run.value[run.row[u], w] = z
             run.is_exact[run.row[u], w] = is_exact
@@ -657,6 +821,8 @@ def look_at(linkage, tree, run, c):
             value = max(value, run.value[row, u])
             run.value[row, u] = value
             run.is_exact[row, u] = is_exact
+            if is_exact:
+                note_value(run, c, u, value, 1.0)
             if run.row[u] != NULL:
                 run.value[run.row[u], c] = value
                 run.is_exact[run.row[u], c] = is_exact
@@ -676,7 +842,7 @@ def begin(tree, run, n_nodes):
         run.parent[u], run.left[u], run.right[u] = tree.parent[u], tree.left[u], tree.right[u]
         run.size[u], run.height[u], run.before[u] = tree.size[u], tree.height[u], run.slack[u]
         run.is_lost[u], run.is_new[u] = 0, 0
-        run.place[u], run.row[u] = NULL, NULL
+        run.place[u], run.row[u], run.slot[u] = NULL, NULL, run.top.slot[u]
         run.count[u], run.has[u], run.above[u] = 1, 0, u
         run.n_points[u], run.had[u] = 1, 0
     i = run.state["point"][0]
@@ -731,6 +897,8 @@ def repair(tree: AnyTree, linkage: AnyLinkage, run: Repair, n_nodes: int) -> int
     else:
         lose(run, i)
     while run.state["n_alive"][0] > 1:
+        if not run.state["has_top"][0] and run.state["n_alive"][0] <= has_many_slots(run):
+            choose_top(run)
         if run.state["n_events"][0] == 0 or next_level(run) <= run.event[0]:
             u = np.int64(run.order[run.state["position"][0]])
             run.state["position"][0] += 1
@@ -755,5 +923,9 @@ def repair(tree: AnyTree, linkage: AnyLinkage, run: Repair, n_nodes: int) -> int
     if not comes:
         tree.parent[i] = NULL
     for k in range(run.state["n_pool"][0]):
+        vacate(run, run.pool[k])
         release(tree, run.pool[k])
+    if not comes:
+        vacate(run, i)
+    free_slots(run)
     return 0
