@@ -80,7 +80,9 @@ def is_monotone(state: State) -> bool:
 
 
 def is_stable(state: State) -> bool:
-    """Whether the tree is monotone and has no blocking pair, by exhaustive search."""
+    """Whether the tree is monotone and has no blocking pair: by its slack, or by exhaustive search."""
+    if state.live.is_exact:
+        return True
     return is_monotone(state) and not state.live.blocked(state.live.nodes()).any()
 
 

@@ -36,6 +36,7 @@ from evertree.tree import Incoming, LiveTree, new_tree
 from evertree.tree.base import REORDER_SHARE
 from evertree.tree.batch import cluster, may_cluster
 from evertree.tree.refine import Report, run
+from evertree.tree.repair import MOST_REPAIRS
 from evertree.tree.scheme import DISSIMILARITIES, OBJECTS, Scheme
 from evertree.windows import Moment, MovingWindow, Window, moment_of
 
@@ -513,7 +514,7 @@ def _add(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
     if n_passing:
         points = without_first(points, n_passing, len(keys))
         weights, births = weights[n_passing:], births[n_passing:]
-    is_large = BATCH_FACTOR * weights.size >= len(keys)
+    is_large = BATCH_FACTOR * weights.size >= len(keys) or (state.live.is_exact and weights.size > MOST_REPAIRS)
     is_clustered = is_large and may_cluster(state.live, len(keys) + weights.size)
     undo = None
     if weights.size >= UNDOABLE and weights.size >= len(keys) and not is_clustered:
@@ -566,21 +567,33 @@ def _with_room(live: LiveTree, points: Incoming, count: int) -> LiveTree:
 
 
 def _update(state: State, edit: Update) -> None:
-    live, leaves = state.live, edit.leaves
+    live, leaves, was_exact = state.live, edit.leaves, state.live.is_exact
     births = live.tree.birth[leaves]
     order = state.keys.leaves() if live.needs_order else leaves
     live.detach(leaves)
     live.fill(leaves, edit.points, edit.weights, births, order)
     live.insert(leaves)
+    if was_exact:
+        _make_exact(state)
     state.n_edits += 1
+
+
+def _make_exact(state: State) -> None:
+    """Cluster all points again if the tree was exact, and an edit was too large for repairs."""
+    live = state.live
+    if not live.is_exact and len(state.keys) and may_cluster(live, len(state.keys)):
+        cluster(live, state.keys.leaves())
 
 
 def _take_out(state: State, keys: list[Hashable], leaves: NDArray[np.int32]) -> None:
     """Remove live points, if there are any, from the tree."""
     if keys:
+        was_exact = state.live.is_exact
         state.live.detach(leaves)
         state.live.release(leaves)
         state.keys.discard(keys)
+        if was_exact:
+            _make_exact(state)
 
 
 def _window_with(state: State, limits: Window | None) -> MovingWindow | None:

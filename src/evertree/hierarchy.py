@@ -1421,9 +1421,9 @@ class Hierarchy:
     def is_stable(self) -> bool:
         """Whether the tree is monotone and has no blocking pair: then it is a batch tree.
 
-        The search is exhaustive, whatever the hierarchy's ``search_width``: at most O(n² m) for linkages with
-        statistics, where bounds skip much of the work if there are few columns, and O(n² depth) for those that compare
-        pairs.
+        O(1) with ``search_width=None`` after an edit or `refine`, whose bounds prove it. Otherwise the search is
+        exhaustive: at most O(n² m) for linkages with statistics, where bounds skip much of the work if there are few
+        columns, and O(n² depth) for those that compare pairs. `certify` relies on no bounds.
 
         Examples
         --------

@@ -61,12 +61,36 @@ def check_arrays(arrays: Arrays, is_of_means: bool, stores_dissimilarities: bool
         raise CorruptFileError("'points' must have a row of numbers for each leaf")
     _check_tree(arrays, size)
     _check_work(arrays, size)
+    if "exact.slack" in arrays:
+        _check_exact(arrays, size)
 
 
 def _dtype_of_lists(arrays: Arrays, dtype: np.dtype[Any], is_of_means: bool) -> np.dtype[Any]:
     """That of the data; for pairs float64, but older versions wrote that of the data."""
     found = arrays["search.near_value"].dtype if "search.near_value" in arrays else dtype
     return found if not is_of_means and found in (dtype, np.float64) else dtype
+
+
+def _check_exact(arrays: Arrays, size: int) -> None:
+    """What is known of a batch tree: bounds, and values of pairs of clusters, each of which has a slot."""
+    slot, node = (arrays.get(f"exact.{name}", np.empty(0)) for name in ("slot", "node"))
+    shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
+        "slack": (np.float64, (size,)),
+        "slot": (np.int32, (size,)),
+        "node": (np.int32, (node.size,)),
+        "value": (np.float64, (node.size, node.size)),
+        "error": (np.float64, (node.size, node.size)),
+    }
+    found = {name: arrays.get(f"exact.{name}", np.empty(0)) for name in shapes}
+    is_sound = all((found[name].dtype, found[name].shape) == kind for name, kind in shapes.items())
+    if is_sound:
+        used = np.flatnonzero(node != NULL)
+        is_sound = slot.min(initial=NULL) >= NULL and bool(((node >= NULL) & (node < size)).all())
+        is_sound &= np.array_equal(np.sort(node[used]), np.flatnonzero(slot != NULL))
+        is_sound = is_sound and bool((slot[node[used]] == used).all())
+        is_sound &= bool((found["slack"] >= 0).all() and (found["value"] >= 0).all() and (found["error"] >= 0).all())
+    if not is_sound:
+        raise CorruptFileError("what it says about its batch tree is damaged")
 
 
 def _check_tree(arrays: Arrays, size: int) -> None:

@@ -29,6 +29,7 @@ from evertree.kernels.columns import TREE_STATE, WORK_STATE, MeanTree, Search, W
 from evertree.state import State
 from evertree.tree import Aim, Incoming, LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
 from evertree.tree.base import MOST_POINTS, WORKING_MEMORY
+from evertree.tree.repair import Exact, new_top
 from evertree.tree.scheme import OBJECTS, TOLERANCE, VECTORS, Scheme
 from evertree.windows import MovingWindow
 
@@ -80,6 +81,11 @@ def contents(state: State) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     for name in ("near", "near_value", "fresh"):
         arrays[f"search.{name}"] = getattr(live.search, name)[: used // 2]
     arrays["search.state"] = live.search.state.view(np.int64)
+    if live.exact is not None and live.is_exact:
+        exact = live.exact.with_room(used)
+        arrays["exact.slack"], arrays["exact.slot"] = exact.slack[:used], exact.top.slot[:used]
+        for name in ("node", "value", "error"):
+            arrays[f"exact.{name}"] = getattr(exact.top, name)
     arrays["leaves"] = keys.leaves()
     if keys.is_numbered:
         arrays["numbers"] = np.array(keys.keys(), np.int64)
@@ -119,6 +125,7 @@ def restored(
         if keys.is_numbered and keys.keys() != births.tolist():
             raise CorruptFileError("a key that was given is not the number of its point")
         if not live.is_blank:
+            live.exact = _exact_of(live, arrays)
             live.warm_up()
         window = header.get("window")  # a file of an older version has none
         return State(
@@ -131,6 +138,14 @@ def restored(
         )
     except SIGNS_OF_DAMAGE as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
+
+
+def _exact_of(live: LiveTree, arrays: dict[str, NDArray[Any]]) -> Exact | None:
+    """What is known of a batch tree; older versions did not write it."""
+    if "exact.slack" not in arrays or not live.is_to_be_exact:
+        return None
+    top = new_top(0, 0)._replace(**{name: arrays[f"exact.{name}"] for name in ("slot", "node", "value", "error")})
+    return Exact(arrays["exact.slack"], top, live.n_changes).copy().with_room(live.tree.parent.size)
 
 
 def _keys_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> KeyTable:

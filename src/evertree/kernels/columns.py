@@ -44,13 +44,13 @@ NOISE = -1
 FREE = -2
 
 
-def _counters(*names: str) -> np.dtype[Any]:
+def counters(*names: str) -> np.dtype[Any]:
     """The dtype of a state: named integers, in an array with one record, so that kernels can change them."""
     return np.dtype([(name, np.int64) for name in names])
 
 
 #: ``tree.state["root"][0]`` is the root of a tree, and so on.
-TREE_STATE = _counters(
+TREE_STATE = counters(
     "root",  # or NULL
     "n_points",  # number of leaves in the tree
     "leaf_top",  # leaves with this row or a higher one were never used
@@ -60,7 +60,7 @@ TREE_STATE = _counters(
 )
 
 #: Of `Worklist.state`.
-WORK_STATE = _counters(
+WORK_STATE = counters(
     "pending",  # number of nodes waiting
     "checks",  # checks made so far
     "moves",  # moves made so far
@@ -90,7 +90,7 @@ WAITS = 4  # one for each stale child: two bits
 
 
 #: Of `Pairs.state`.
-PAIRS_STATE = _counters(
+PAIRS_STATE = counters(
     "n_pivots",  # number of pivots in use
     "triangle",  # what obeys the triangle inequality
     "evaluated",  # dissimilarities evaluated so far
@@ -274,7 +274,7 @@ class Worklist(NamedTuple):
 N_NEAR = 16
 
 #: Of `Search.state`.
-SEARCH_STATE = _counters(
+SEARCH_STATE = counters(
     "stamp",  # the number of the last search
     "reach",  # how far searches go: one of the following
     "fresh",  # steps left for the lists of neighbours: the sum of `Search.fresh`

@@ -32,6 +32,7 @@ from evertree.kernels.columns import (
 from evertree.linkages import LINKAGES, Tag
 from evertree.locking import Uninterrupted
 from evertree.tree.quick_columns import GOAL, GRAFTS, GRAFTS_BEFORE, N_POINTS, ROOT, QuickColumns
+from evertree.tree.repair import Exact
 from evertree.tree.scheme import Scheme
 
 #: Nodes are numbered in 32 bits, two for each point.
@@ -174,6 +175,9 @@ class LiveTree(ABC):
 
     #: Whether the kernels that threads need are known to be compiled.
     is_warm = False
+
+    #: What is known of it if it is, or was, the batch tree; None if it has been changed in another way.
+    exact: Exact | None = None
 
     #: The smallest weight of any point so far.
     _lightest = np.inf
@@ -344,6 +348,21 @@ class LiveTree(ABC):
     def n_grafts(self) -> int:
         """Number of grafts made so far."""
         return int(self.work.state["grafts"][0])
+
+    @property
+    def n_changes(self) -> int:
+        """Number of moves and grafts made so far."""
+        return self.n_moves + self.n_grafts
+
+    @property
+    def is_to_be_exact(self) -> bool:
+        """Whether edits are to leave the batch tree. The moves that follow them do so for single linkage."""
+        return self.aim.is_stable and self.aim.search_width is None and not self.scheme.linkage.is_spanning
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is known to be the batch tree."""
+        return self.exact is not None and self.exact.n_changes == self.n_changes
 
     @property
     def n_searches(self) -> int:

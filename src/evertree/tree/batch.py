@@ -17,6 +17,7 @@ from evertree.tree import reciprocal
 from evertree.tree.base import LiveTree
 from evertree.tree.initial import shape_from_linkage
 from evertree.tree.pairwise import PairLiveTree
+from evertree.tree.repair import Exact, new_exact
 
 #: Entries of a matrix that are read or written between two looks at whether to stop: some hundredths of a second.
 _SLICE = 20_000_000
@@ -58,7 +59,18 @@ def cluster(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[],
     heights = Z[:, 2].copy()
     shape_from_linkage(live, leaves, Z)
     live.take_heights(heights)
+    live.exact = new_exact(live) if live.is_to_be_exact else None
+    if live.exact is not None and isinstance(live, PairLiveTree) and not live.scheme.linkage.has_centers:
+        _find_slack(live, leaves, merges[order], live.exact)
     return True
+
+
+def _find_slack(live: PairLiveTree, leaves: NDArray[np.int32], merges: NDArray[np.int64], exact: Exact) -> None:
+    """Fill in the slack of all nodes, and the values of the largest clusters. O(n² m)."""
+    d, alive, done = live.dissimilarities(leaves), np.empty(leaves.size, np.int64), np.zeros(1, np.int64)
+    live.note_evaluated(d.size)
+    room = d, live.tree.size[leaves], alive, np.ascontiguousarray(merges), leaves.copy()
+    kernels.shared.slack.find_slack(live.tag, *room, exact.top, exact.slack, done, leaves.size)
 
 
 def _find_merges(live: PairLiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> Found | None:

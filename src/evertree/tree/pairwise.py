@@ -28,6 +28,7 @@ from evertree.kernels.columns import (
     new_node_columns,
 )
 from evertree.locking import Uninterrupted
+from evertree.tree import repair
 from evertree.tree.base import MOST_COMPARISONS, PART, Aim, Incoming, LiveTree, contiguous
 from evertree.tree.parallel.pairs import MOST_AHEAD, Sharing
 from evertree.tree.parallel.threads import Threads
@@ -252,6 +253,10 @@ class PairLiveTree(LiveTree):
         """Insert filled leaves one by one, by `tab.Insert` or by search, and make the moves that follow."""
         self.never_pause()
         self.begin_edit()
+        if repair.edit(self, leaves, comes=True):
+            self._choose_pivots()
+            return
+        self.exact = None
         start = 0
         with self.threads():
             while start < leaves.size:
@@ -338,6 +343,12 @@ class PairLiveTree(LiveTree):
         self.never_pause()
         self.begin_edit()
         self.forget_neighbours(leaves, 0)
+        if repair.edit(self, leaves, comes=False):
+            if np.isin(self.tree.pairs.pivots, leaves >> 1).any():
+                self.tree.pairs.state["n_pivots"][0] = 0
+            self._choose_pivots()
+            return
+        self.exact = None
         kernels.shared.remove.detach_leaves_of_pairs(self.tree, self.work, self.tag, leaves)
         self._choose_pivots()
         self.homogenise()
@@ -367,9 +378,10 @@ class PairLiveTree(LiveTree):
 
     def copy(self) -> PairLiveTree:
         """A tree that shares nothing with this one."""
-        make, parts = self.__reduce__()
+        make, parts, *_ = self.__reduce__()
         twin: PairLiveTree = make(*parts)
         twin._n_called = self._n_called
+        twin.exact = None if self.exact is None else self.exact.copy()
         twin.tree.pairs.state["evaluated"][0] = self.tree.pairs.state["evaluated"][0]
         return twin
 
@@ -378,7 +390,7 @@ class PairLiveTree(LiveTree):
             return PairLiveTree, (self.scheme, self.aim, self.n_columns, self.dtype)
         columns = {name: column for name, column in self.tree._asdict().items() if name != "pairs"}
         parts = (self.scheme, self.aim, self.n_columns, columns, self.work, self.search, self.x_in_use, self.kept)
-        return self.of_columns, parts
+        return self.of_columns, parts, {"exact": self.exact}
 
     def _pause_after(self, max_steps: int) -> None:
         """Let a comparison of clusters pause after the time of `max_steps` steps."""

@@ -17,6 +17,7 @@ from evertree.tree.base import REORDER_SHARE
 from evertree.tree.pairwise import PairLiveTree
 from evertree.tree.parallel.rounds import FEWEST_POINTS, Rounds
 from evertree.tree.parallel.threads import Threads
+from evertree.tree.repair import new_exact
 from evertree.tree.statistics import MeanLiveTree
 
 #: Seconds that a kernel call may take, and seconds between two calls of a progress callback.
@@ -61,6 +62,8 @@ class Report:
     stable : bool
         Whether no blocking pair was found: by searches of the hierarchy's width, so that with ``search_width=None``
         there is none.
+    certified : bool
+        Whether that is a proof, so that the tree is the batch tree: with ``search_width=None``, and for single linkage.
     history : tuple of (seconds, quality, moves and grafts)
         Their values at some times since the start, at growing intervals; the last entry is the end.
     stopped_by : str or None
@@ -82,6 +85,7 @@ class Report:
     seconds: float
     stopped_by: str | None
     stable: bool
+    certified: bool
     homogeneous: bool
     quality: float | None
     pending: int
@@ -188,6 +192,7 @@ def run(
     def report(stopped_by: str | None) -> Report:
         done = _counts(live) - before
         is_done = live.n_pending == 0 and live.n_guarded == 0
+        is_stable = to_stable and is_done and live.n_due == 0
         moment = (time.perf_counter() - start, quality(), int(done[[_MOVES, _GRAFTS]].sum()))
         return Report(
             moves=int(done[_MOVES]),
@@ -200,7 +205,8 @@ def run(
             due=live.n_due if to_stable else 0,
             quality=moment[1],
             homogeneous=is_done and (not to_stable or live.scheme.linkage.strongly_reducible),
-            stable=to_stable and is_done and live.n_due == 0,
+            stable=is_stable,
+            certified=is_stable and (live.aim.search_width is None or live.scheme.linkage.is_spanning),
             history=(*history, moment),
             stopped_by="guard" if stopped_by == until and live.n_guarded else stopped_by,
         )
@@ -239,6 +245,8 @@ def run(
                 grafted.note(int(new[_SEARCHES]), int(new[_GRAFTS]))
                 look(now)
     final = report(stopped_by)
+    if final.certified and live.is_to_be_exact and not live.is_exact:
+        live.exact = new_exact(live)
     if progress is not None:
         progress(final)
     return final

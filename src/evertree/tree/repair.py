@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.kernels.columns import NULL
+from evertree.kernels.columns import NULL, UNLIMITED
 
 if TYPE_CHECKING:
     from evertree.tree.base import LiveTree
+
+#: Points that are inserted or removed by repairs; for more of them it is faster to cluster all points.
+MOST_REPAIRS = 40
 
 #: Clusters that may be active at the same time.
 N_ROWS = 256
 
 #: Clusters that may go elsewhere and are compared with all others; at most 63.
 N_PIECES = 32
+
+#: Clusters whose values to each other are kept: a third of them, those that merge last, are alive at the same time.
+N_SLOTS = 192
+
+
+@dataclass
+class Exact:
+    """What is known of a tree that is the batch tree.
+
+    Attributes
+    ----------
+    slack : array
+        For each node, a lower bound on the linkage between it and any cluster that is alive just before it merges,
+        other than its sibling.
+    top : Top
+        Values between the clusters that merge last.
+    n_changes : int
+        The number of moves and grafts that had been made: if there are more now, it is another tree.
+    """
+
+    slack: NDArray[np.float64]
+    top: Any
+    n_changes: int
+
+    def copy(self) -> Exact:
+        """One that shares nothing with this one."""
+        return Exact(self.slack.copy(), type(self.top)(*(column.copy() for column in self.top)), self.n_changes)
+
+    def with_room(self, size: int) -> Exact:
+        """The same for a tree with at least this many rows."""
+        more = size - self.slack.size
+        if more <= 0:
+            return self
+        slot = np.concatenate([self.top.slot, np.full(more, NULL, np.int32)])
+        return Exact(np.concatenate([self.slack, np.full(more, np.inf)]), self.top._replace(slot=slot), self.n_changes)
 
 
 def merge_order(live: LiveTree) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
@@ -30,34 +69,72 @@ def merge_order(live: LiveTree) -> tuple[NDArray[np.int32], NDArray[np.float64]]
     return np.ascontiguousarray(inner[np.argsort(level[inner], kind="stable")]), level
 
 
-def least_slack(live: LiveTree) -> NDArray[np.float64]:
-    """The slack of a batch tree of which nothing else is known: no cluster is closer than the next merge."""
+def new_exact(live: LiveTree) -> Exact:
+    """A batch tree of which nothing else is known: no cluster is closer to another than the next merge."""
     order, level = merge_order(live)
     slack = np.full(level.size, np.inf)
     for children in (live.tree.left[order], live.tree.right[order]):
         slack[children] = level[order]
-    return slack
+    return Exact(slack, new_top(slack.size, 0 if live.scheme.has_statistics else N_SLOTS), live.n_changes)
 
 
-def repair_points(live: LiveTree, slack: NDArray[np.float64], top: Any, leaves: NDArray[np.int32], comes: bool) -> bool:
-    """Insert filled leaves into a batch tree, or remove leaves of it, one by one; `slack` is changed with the tree.
+def new_top(size: int, n_slots: int) -> Any:
+    """No values of pairs of clusters."""
+    return kernels.shared.repair.Top(
+        slot=np.full(size, NULL, np.int32),
+        node=np.full(n_slots, NULL, np.int32),
+        value=np.zeros((n_slots, n_slots)),
+        error=np.full((n_slots, n_slots), np.inf),
+    )
 
-    False if that was not possible: then the tree has to be clustered.
+
+def edit(live: LiveTree, leaves: NDArray[np.int32], comes: bool) -> bool:
+    """Insert filled leaves into a batch tree, or take leaves out of it, one by one.
+
+    False, and nothing has changed, if it is none, or there are so many that they are better clustered.
     """
-    run = new_run(live, slack, top)
-    for leaf in leaves.tolist():
+    if live.exact is None or not live.is_exact or leaves.size > MOST_REPAIRS:
+        return False
+    exact = live.exact = live.exact.with_room(live.tree.parent.size)
+    run = _new_run(live, exact)
+    for k, leaf in enumerate(leaves.tolist()):
         order, level = merge_order(live)
         run = run._replace(order=order, level=level)
         run.state[:] = 0
-        run.state["point"], run.state["comes"] = leaf, comes
+        run.state["point"], run.state["comes"], run.state["limit"] = leaf, comes, _limit(live)
         if kernels.shared.repair.repair(live.tree, live.tag, run, live.n_used):
-            return False
+            _recover(live, leaves[k + 1 :], comes)
+            return True
     return True
 
 
-def new_run(live: LiveTree, slack: NDArray[np.float64], top: Any) -> Any:
+def _limit(live: LiveTree) -> int:
+    """How many pairs of points may be compared: where it is faster to cluster all, no more than that would take."""
+    from evertree.tree.batch import may_cluster
+
+    return live.n_evaluated + live.n_points**2 if may_cluster(live, live.n_points + 1) else UNLIMITED
+
+
+def _recover(live: LiveTree, others: NDArray[np.int32], comes: bool) -> None:
+    """Cluster all points after an edit that took too long, and insert or remove the others as well."""
+    from evertree.tree.batch import cluster, may_cluster
+
+    live.exact = None
+    leaves = live.leaves()
+    leaves = np.concatenate([leaves, others]) if comes else leaves[~np.isin(leaves, others)]
+    if not comes:
+        live.tree.parent[others] = NULL
+    if may_cluster(live, leaves.size):
+        cluster(live, leaves)
+    else:
+        live.rebuild()
+        live.insert(others) if comes else live.detach(others)
+
+
+def _new_run(live: LiveTree, exact: Exact) -> Any:
     """Room for a run of batch clustering."""
     size = live.tree.parent.size
+    n_rows, n_pieces = (N_ROWS, 1 if live.scheme.has_statistics else N_PIECES)
 
     def ints(count: int = size) -> NDArray[np.int32]:
         return np.empty(count, np.int32)
@@ -70,17 +147,16 @@ def new_run(live: LiveTree, slack: NDArray[np.float64], top: Any) -> Any:
         height=np.empty(size),
         level=np.empty(size),
         error=np.empty(size),
-        center=ints(),
         rank=ints(),
         before=np.empty(size),
         slot=ints(),
         n_points=ints(),
         had=np.empty(size, np.int64),
         near=np.empty(size),
-        slack=slack,
+        slack=exact.slack,
         is_lost=np.empty(size, np.uint8),
         is_new=np.empty(size, np.uint8),
-        count=ints(),
+        n_members=ints(),
         above=ints(),
         has=np.empty(size, np.int64),
         place=ints(),
@@ -90,24 +166,14 @@ def new_run(live: LiveTree, slack: NDArray[np.float64], top: Any) -> Any:
         parts=ints(),
         others=ints(),
         late=ints(),
-        active=ints(N_ROWS),
+        active=ints(n_rows),
         event=np.empty(size),
         event_node=ints(),
         order=ints(0),
-        value=np.empty((N_ROWS, size)),
-        is_exact=np.empty((N_ROWS, size), np.uint8),
-        piece_size=np.empty(N_PIECES),
-        piece_value=np.empty((N_PIECES, size)),
-        top=top,
+        value=np.empty((n_rows, size)),
+        is_exact=np.empty((n_rows, size), np.uint8),
+        piece_size=np.empty(n_pieces),
+        piece_value=np.empty((n_pieces, size)),
+        top=exact.top,
         state=np.zeros(1, kernels.shared.repair.REPAIR_STATE),
-    )
-
-
-def new_top(size: int, n_slots: int) -> Any:
-    """No values of pairs of clusters."""
-    return kernels.shared.repair.Top(
-        slot=np.full(size, NULL, np.int32),
-        node=np.full(n_slots, NULL, np.int32),
-        value=np.zeros((n_slots, n_slots)),
-        error=np.full((n_slots, n_slots), np.inf),
     )

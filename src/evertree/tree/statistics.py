@@ -25,6 +25,7 @@ from evertree.kernels.columns import (
     new_search,
 )
 from evertree.locking import Uninterrupted
+from evertree.tree import repair
 from evertree.tree.base import (
     PART,
     REORDER_SHARE,
@@ -237,6 +238,9 @@ class MeanLiveTree(LiveTree):
     def insert(self, leaves: NDArray[np.int32]) -> None:
         """Insert filled leaves one by one, by `tab.Insert` or by search, and make the moves that follow."""
         self.begin_edit()
+        if repair.edit(self, leaves, comes=True):
+            return
+        self.exact = None
         if self.aim.is_stable:
             kernels.shared.stabilise.insert_by_search(self.tree, self.work, self.search, self.tag, leaves)
         else:
@@ -251,6 +255,7 @@ class MeanLiveTree(LiveTree):
             and self.kept is None
             and self._largest is None
             and self.aim.n_threads is None
+            and self.exact is None
         )
 
     @cached_property
@@ -277,14 +282,16 @@ class MeanLiveTree(LiveTree):
         return found != NULL
 
     def remove_point(self, leaf: int) -> bool:
-        """Take out the point of a leaf, and free the leaf."""
+        """Take out the point of a leaf, and free the leaf; False if the general way is needed."""
+        if self.exact is not None:
+            return False
         self.begin_edit()
         kernels.statistics.one_point.remove_point(self.tree, self.work, self.search, self.tag, leaf)
         return True
 
     def insert_some(self, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:
         """Insert the first of the filled leaves; return how many."""
-        if self.aim.n_threads is None:
+        if self.aim.n_threads is None or self.is_exact:
             self.insert(leaves[:PART])
             return min(leaves.size, PART)
         from evertree.tree.parallel import insert, rounds
@@ -308,6 +315,10 @@ class MeanLiveTree(LiveTree):
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
         self.begin_edit()
+        if repair.edit(self, leaves, comes=False):
+            self.forget_neighbours(leaves, 0)
+            return
+        self.exact = None
         siblings = np.empty(leaves.size, np.int32)
         kernels.shared.remove.detach_leaves(self.tree, self.work, self.search, self.tag, leaves, siblings)
 
@@ -334,7 +345,7 @@ class MeanLiveTree(LiveTree):
         nodes keep their numbers.
         """
         n_points, counters = self.n_points, self.quick.work
-        if n_points < FEWEST_TO_REORDER:
+        if n_points < FEWEST_TO_REORDER or self.exact is not None:
             return None
         n_edits = counters[INSERTED] + counters[GRAFTS]
         if n_edits - counters[ORDERED_AT] < share * n_points:
@@ -379,11 +390,14 @@ class MeanLiveTree(LiveTree):
 
     def copy(self) -> MeanLiveTree:
         """A tree that shares nothing with this one."""
-        return self.of_columns(self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
+        twin = self.of_columns(self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
+        twin.exact = None if self.exact is None else self.exact.copy()
+        return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickled view would come back as a separate array, and not as a part of its node.
-        return self.of_columns, (self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
+        parts = self.scheme, self.aim, self.tree, self.work, self.search, self.kept
+        return self.of_columns, parts, {"exact": self.exact}
 
     def _lay_out(self, rows: int) -> None:
         columns, work = new_node_columns(2 * rows, MEAN_NODE)

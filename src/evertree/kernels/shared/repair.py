@@ -15,11 +15,12 @@ The proof is in `docs/stable.md`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evertree.kernels.columns import ITSELF, NULL, AnyTree, MeanTree, PairTree, _counters
+from evertree.kernels.columns import ITSELF, NULL, AnyTree, MeanTree, PairTree, counters
 from evertree.kernels.compile import choose, inline, kernel, step
 from evertree.kernels.dispatch import linkage_may_define
 from evertree.kernels.pairwise.check import LARGEST_ERROR, LEFT, RIGHT, set_cross
@@ -43,8 +44,6 @@ from evertree.kernels.signatures import (
     described,
 )
 from evertree.kernels.statistics.merge import merge_children
-from typing import Annotated, Any
-from numpy.typing import NDArray
 
 #: A value that does not matter now is computed up to this multiple of what matters: it may matter soon.
 FLOOR = 1.02
@@ -59,7 +58,7 @@ VACANT = -2
 POINT = 1
 
 #: Of `Repair.state`.
-REPAIR_STATE = _counters(
+REPAIR_STATE = counters(
     "point",  # the leaf that comes or leaves
     "comes",  # 1 if it comes, 0 if it leaves
     "n_alive",  # clusters in `alive`
@@ -69,6 +68,7 @@ REPAIR_STATE = _counters(
     "n_pool",  # entries of `pool`
     "n_pieces",  # pieces so far
     "has_top",  # whether all clusters have slots from now on
+    "limit",  # of pairs of points compared so far: then it takes too long
     "position",  # in `order`: the next merge of the old tree
 )
 RepairState = Annotated[NDArray[Any], Array(REPAIR_STATE)]
@@ -98,7 +98,6 @@ class Repair(NamedTuple):
     height: Floats
     level: Floats  # its heights, made monotone
     error: Floats
-    center: Ints
     rank: Ints  # when a node merges: the position of its parent in `order`
     before: Floats  # the slack of its nodes
     slot: Ints  # their slots
@@ -108,7 +107,7 @@ class Repair(NamedTuple):
     slack: Floats  # that of the new tree
     is_lost: Bytes  # whether the cluster of an old node will not be there again
     is_new: Bytes  # whether the node is a cluster that the old tree had not
-    count: Ints  # the number of points of a cluster, without those of pieces
+    n_members: Ints  # the number of points of a cluster, without those of pieces
     above: Ints  # the lowest old node that had all of them, or NULL
     has: LongInts  # which pieces it has
     place: Ints  # its place in `alive`, or NULL
@@ -209,8 +208,8 @@ def give_slot(run, u):
 
 
 @inline
-def has_many_slots(run):
-    """The number of clusters from which on all have slots: some slots are left for the tree as it was."""
+def n_top(run):
+    """From this number of clusters on all have slots; others are for the tree as it was."""
     return max(run.top.node.size // 3, 1)
 
 
@@ -306,7 +305,7 @@ def old_bound(run, p, q):
 def base_of(run, c):
     """The old node from which cluster `c` differs by the point of the edit at most, or NULL."""
     p = run.above[c]
-    return p if p != NULL and run.n_points[p] == run.count[c] else NULL
+    return p if p != NULL and run.n_points[p] == run.n_members[c] else NULL
 
 
 @step
@@ -332,7 +331,9 @@ def bound_by_base(linkage, tree, run, c, u):
                 z, weight = run.piece_value[k, u], run.piece_size[k]
                 if error <= LARGEST_ERROR:
                     value, error = value_after(linkage, value, error, size, z, weight, comes)
-                bound = bound_after(linkage, bound, size, z, max(z, run.piece_value[k, p]), near_of(run, u, p), weight, comes)
+                bound = bound_after(
+                    linkage, bound, size, z, max(z, run.piece_value[k, p]), near_of(run, u, p), weight, comes
+                )
                 size += weight if comes else -weight
     if error <= LARGEST_ERROR:
         return value, True, error
@@ -549,8 +550,8 @@ def _complete_pairs(linkage, tree, run, w, value):
 complete_node = choose("tree", {MeanTree: _complete_means, PairTree: _complete_pairs})
 
 
-# -- pieces: clusters of the old tree that may go elsewhere. Others then differ by them from old clusters, and as with the
-# point of the edit, values follow.
+# -- pieces: clusters of the old tree that may go elsewhere. Others then differ by them from old clusters, and values
+# follow as with the point of the edit.
 
 
 def _no_piece(linkage, tree, run, q):
@@ -593,7 +594,19 @@ def measure_piece(linkage, tree, run, q, j):
         run.n_points[p] -= n_points
         run.had[p] |= 1 << j
         p = run.parent[p]
-    run.count[q], run.above[q], run.has[q] = 0, NULL, 1 << j
+    run.n_members[q], run.above[q], run.has[q] = 0, NULL, 1 << j
+
+
+def _never(tree, run):
+    return False
+
+
+def _past_limit(tree, run):
+    return tree.pairs.state["evaluated"][0] > run.state["limit"][0]
+
+
+#: Whether the run takes too long.
+takes_too_long = choose("tree", {MeanTree: _never, PairTree: _past_limit})
 
 
 # -- the run
@@ -734,7 +747,7 @@ def lowest_above(run, p, q):
 @step
 def unite_base(run, w, c, k):
     """Which points the union of two clusters has."""
-    run.count[w] = run.count[c] + run.count[k]
+    run.n_members[w] = run.n_members[c] + run.n_members[k]
     run.has[w] = run.has[c] | run.has[k]
     if run.above[c] == NULL or run.above[k] == NULL:
         run.above[w] = run.above[c] if run.above[k] == NULL else run.above[k]
@@ -742,13 +755,9 @@ def unite_base(run, w, c, k):
         run.above[w] = lowest_above(run, run.above[c], run.above[k])
 
 
-@step
-def merge_new(linkage, tree, run, c, k, value):
-    """Merge active cluster `c` with `k` at `value` into a new one, which is active. O(n), O(n m) by means."""
-    w = np.int64(NULL)
-    for v in (c, k):
-        if not run.is_new[v] and v != run.state["point"][0]:
-            lose(run, v)
+@inline
+def union_of(tree, run, c, k):
+    """A node for the union of two clusters, which are its children."""
     if run.state["n_pool"][0] > 0:
         run.state["n_pool"][0] -= 1
         w = np.int64(run.pool[run.state["n_pool"][0]])
@@ -757,6 +766,16 @@ def merge_new(linkage, tree, run, c, k, value):
         w = np.int64(new_inner(tree))
     tree.left[w], tree.right[w] = c, k
     tree.parent[c] = tree.parent[k] = w
+    return w
+
+
+@step
+def merge_new(linkage, tree, run, c, k, value):
+    """Merge active cluster `c` with `k` at `value` into a new one, which is active. O(n), O(n m) by means."""
+    for v in (c, k):
+        if not run.is_new[v] and v != run.state["point"][0]:
+            lose(run, v)
+    w = union_of(tree, run, c, k)
     complete_node(linkage, tree, run, w, value)
     leave(run, c)
     leave(run, k)
@@ -843,10 +862,10 @@ def begin(tree, run, n_nodes):
         run.size[u], run.height[u], run.before[u] = tree.size[u], tree.height[u], run.slack[u]
         run.is_lost[u], run.is_new[u] = 0, 0
         run.place[u], run.row[u], run.slot[u] = NULL, NULL, run.top.slot[u]
-        run.count[u], run.has[u], run.above[u] = 1, 0, u
+        run.n_members[u], run.has[u], run.above[u] = 1, 0, u
         run.n_points[u], run.had[u] = 1, 0
     i = run.state["point"][0]
-    run.n_points[i] = run.count[i] = 0
+    run.n_points[i] = run.n_members[i] = 0
     run.above[i] = NULL
     if run.state["comes"][0]:
         run.has[i] = POINT
@@ -856,7 +875,7 @@ def begin(tree, run, n_nodes):
         u = run.order[k]
         a, b = tree.left[u], tree.right[u]
         run.rank[a] = run.rank[b] = k
-        run.n_points[u] = run.count[u] = run.n_points[a] + run.n_points[b]
+        run.n_points[u] = run.n_members[u] = run.n_points[a] + run.n_points[b]
         run.had[u] = run.had[a] | run.had[b]
     if tree.state["root"][0] != NULL:
         run.rank[tree.state["root"][0]] = run.order.size
@@ -868,36 +887,33 @@ def _no_errors(tree, run, n_nodes):
 
 def _errors(tree, run, n_nodes):
     for u in range(n_nodes):
-        run.error[u], run.center[u] = tree.error[u], tree.center[u]
+        run.error[u] = tree.error[u]
 
 
 #: Write down what is known of heights that follow from pairs.
 begin_errors = choose("tree", {MeanTree: _no_errors, PairTree: _errors})
 
 
-@kernel
-def repair(tree: AnyTree, linkage: AnyLinkage, run: Repair, n_nodes: int) -> int:
-    """Insert the point of ``run.state`` into a batch tree, or remove it, so that it is one again.
-
-    `order`, `level` and `slack` are those of the tree; `n_nodes` of its rows are in use. The counts are 0. Returns 0, or 1 if there were
-    too few rows of values: then the tree is no tree any more, but its points are as they should be.
-    """
-    begin(tree, run, n_nodes)
-    begin_errors(tree, run, n_nodes)
-    measure(linkage, tree, run)
-    i, comes = run.state["point"][0], run.state["comes"][0]
-    for u in range(0, n_nodes, 2):
-        if u != i and (tree.parent[u] > NULL or tree.state["root"][0] == u):
-            enter(run, u)
-    if comes:
-        enter(run, i)
-        run.is_new[i] = 1
-        if run.state["n_alive"][0] > 1:
-            activate(linkage, tree, run, np.int64(i))
-    else:
-        lose(run, i)
+@step
+def join_all(tree, run):
+    """Make any tree of the clusters that are there."""
     while run.state["n_alive"][0] > 1:
-        if not run.state["has_top"][0] and run.state["n_alive"][0] <= has_many_slots(run):
+        c, k = np.int64(run.alive[0]), np.int64(run.alive[1])
+        for v in (c, k):
+            if not run.is_new[v]:
+                lose(run, v)
+        w = union_of(tree, run, c, k)
+        run.is_new[w] = 1
+        leave(run, c)
+        leave(run, k)
+        enter(run, w)
+
+
+@step
+def run_up(linkage, tree, run):
+    """Merge clusters until one is left; return whether that was possible."""
+    while run.state["n_alive"][0] > 1:
+        if not run.state["has_top"][0] and run.state["n_alive"][0] <= n_top(run):
             choose_top(run)
         if run.state["n_events"][0] == 0 or next_level(run) <= run.event[0]:
             u = np.int64(run.order[run.state["position"][0]])
@@ -913,7 +929,37 @@ def repair(tree: AnyTree, linkage: AnyLinkage, run: Repair, n_nodes: int) -> int
         if run.row[u] != NULL:
             look_at(linkage, tree, run, u)
         elif not activate(linkage, tree, run, u):
-            return 1
+            return False
+        if takes_too_long(tree, run):
+            return False
+    return True
+
+
+@kernel
+def repair(tree: AnyTree, linkage: AnyLinkage, run: Repair, n_nodes: int) -> int:
+    """Insert the point of ``run.state`` into a batch tree, or remove it, so that it is one again.
+
+    `order`, `level` and `slack` are those of the tree; `n_nodes` of its rows are in use. All counts are 0. Returns 0;
+    or 1 if there were too few rows of values, or it took too long: then the tree is any tree of its points, without
+    heights.
+    """
+    begin(tree, run, n_nodes)
+    begin_errors(tree, run, n_nodes)
+    measure(linkage, tree, run)
+    i, comes = run.state["point"][0], run.state["comes"][0]
+    for u in range(0, n_nodes, 2):
+        if u != i and (tree.parent[u] > NULL or tree.state["root"][0] == u):
+            enter(run, u)
+    if comes:
+        enter(run, i)
+        run.is_new[i] = 1
+        if run.state["n_alive"][0] > 1:
+            activate(linkage, tree, run, np.int64(i))
+    else:
+        lose(run, i)
+    is_done = run_up(linkage, tree, run)
+    if not is_done:
+        join_all(tree, run)
     root = NULL if run.state["n_alive"][0] == 0 else run.alive[0]
     if root != NULL:
         tree.parent[root] = NULL
@@ -922,10 +968,9 @@ def repair(tree: AnyTree, linkage: AnyLinkage, run: Repair, n_nodes: int) -> int
     tree.state["n_points"][0] += 1 if comes else -1
     if not comes:
         tree.parent[i] = NULL
+        vacate(run, i)
     for k in range(run.state["n_pool"][0]):
         vacate(run, run.pool[k])
         release(tree, run.pool[k])
-    if not comes:
-        vacate(run, i)
     free_slots(run)
-    return 0
+    return 0 if is_done else 1
