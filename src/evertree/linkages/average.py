@@ -197,6 +197,11 @@ def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
 # -- repairs
 
 
+def follows_pieces(linkage):
+    """The mean over a union follows from those over its parts."""
+    return True
+
+
 def bound_after(linkage, bound, size, z, z_all, near, weight, comes):
     """The mean with the point, or over the rest."""
     if comes:

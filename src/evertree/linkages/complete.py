@@ -114,6 +114,11 @@ know_children = know_smaller_first
 # -- repairs
 
 
+def follows_pieces(linkage):
+    """The maximum over a union is that of its parts."""
+    return True
+
+
 def bound_after(linkage, bound, size, z, z_all, near, weight, comes):
     """It is at least the value of the point, and falls only if the point was decisive."""
     if comes:

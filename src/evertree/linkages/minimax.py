@@ -156,11 +156,6 @@ def unites_exactly(linkage):
     return False
 
 
-def follows_pieces(linkage):
-    """Another cluster may have the center."""
-    return False
-
-
 def bound_after(linkage, bound, size, z, z_all, near, weight, comes):
     """The point covers all within `z_all`; others that cover all must cover it, too."""
     return min(z_all, max(bound, near)) if comes else 0.0

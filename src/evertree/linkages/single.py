@@ -147,18 +147,3 @@ def bound_to_start_from(linkage, pairs, u):
 
 
 know_children = know_smaller_first
-
-
-# -- repairs
-
-
-def bound_after(linkage, bound, size, z, z_all, near, weight, comes):
-    """The point may be nearer."""
-    return min(bound, z) if comes else bound
-
-
-def value_after(linkage, value, error, size, z, weight, comes):
-    """The same; without the point, it rises only if the point was decisive."""
-    if comes:
-        return min(value, z), 0.0
-    return value, (0.0 if z > value else np.inf)

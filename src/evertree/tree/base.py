@@ -357,7 +357,9 @@ class LiveTree(ABC):
     @property
     def is_to_be_exact(self) -> bool:
         """Whether edits are to leave the batch tree. The moves that follow them do so for single linkage."""
-        return self.aim.is_stable and self.aim.search_width is None and not self.scheme.linkage.is_spanning
+        linkage = self.scheme.linkage
+        has_bounds = linkage.reducible if self.scheme.has_statistics else linkage.strongly_reducible
+        return self.aim.is_stable and self.aim.search_width is None and has_bounds and not linkage.is_spanning
 
     @property
     def is_exact(self) -> bool:

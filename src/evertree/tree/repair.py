@@ -122,13 +122,15 @@ def _recover(live: LiveTree, others: NDArray[np.int32], comes: bool) -> None:
     live.exact = None
     leaves = live.leaves()
     leaves = np.concatenate([leaves, others]) if comes else leaves[~np.isin(leaves, others)]
-    if not comes:
-        live.tree.parent[others] = NULL
     if may_cluster(live, leaves.size):
+        live.tree.parent[others] = NULL
         cluster(live, leaves)
+        return
+    live.rebuild()
+    if comes:
+        live.insert(others)
     else:
-        live.rebuild()
-        live.insert(others) if comes else live.detach(others)
+        live.detach(others)
 
 
 def _new_run(live: LiveTree, exact: Exact) -> Any:
@@ -148,6 +150,7 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
         level=np.empty(size),
         error=np.empty(size),
         rank=ints(),
+        death=np.empty(size),
         before=np.empty(size),
         slot=ints(),
         n_points=ints(),

@@ -99,6 +99,7 @@ class Repair(NamedTuple):
     level: Floats  # its heights, made monotone
     error: Floats
     rank: Ints  # when a node merges: the position of its parent in `order`
+    death: Floats  # the level at which it does
     before: Floats  # the slack of its nodes
     slot: Ints  # their slots
     n_points: Ints  # the number of points of its nodes, without those of pieces
@@ -286,8 +287,8 @@ def bound_by_triangle(linkage, z_u, z_v):
 
 @linkage_may_define
 def follows_pieces(linkage):
-    """Whether `bound_after` also holds for a cluster in place of the point."""
-    return True
+    """Whether `bound_after` also holds for a cluster in place of the point, and `with_member` never lowers a value."""
+    return False
 
 
 @linkage_may_define
@@ -296,9 +297,15 @@ def measure_nearest(linkage, tree, run):
 
 
 @inline
-def old_bound(run, p, q):
-    """A lower bound on ζ between two nodes of the old tree that are no siblings: the first to merge has it."""
-    return run.before[p] if run.rank[p] < run.rank[q] else run.before[q]
+def old_bound(linkage, run, p, q):
+    """A lower bound on ζ between two nodes of the old tree that are no siblings: the first to merge has it.
+
+    Of two that merge at about the same level, either may have been the first when the bounds were found.
+    """
+    dies_p, dies_q = run.death[p], run.death[q]
+    if abs(dies_p - dies_q) <= linkage.tolerance * max(dies_p, dies_q):
+        return min(run.before[p], run.before[q])
+    return run.before[p] if dies_p < dies_q else run.before[q]
 
 
 @inline
@@ -323,7 +330,7 @@ def bound_by_base(linkage, tree, run, c, u):
     q = np.int64(run.parent[p])
     is_sibling = q != NULL and (run.left[q] == u or run.right[q] == u)
     value, error = (run.height[q], run.error[q]) if is_sibling else known_value(run, run.slot[p], run.slot[u])
-    bound = run.height[q] if is_sibling else old_bound(run, p, u)
+    bound = run.height[q] if is_sibling else old_bound(linkage, run, p, u)
     size = run.size[p]
     for comes in (1, 0):
         for k in range(run.state["n_pieces"][0]):
@@ -358,7 +365,7 @@ def bound_between(linkage, tree, run, k, u):
     value, error = known_value(run, run.slot[k], run.slot[u])
     if error <= LARGEST_ERROR:
         return value, True
-    return max(old_bound(run, k, u), bound_by_distance(linkage, tree, run, k, u)), False
+    return max(old_bound(linkage, run, k, u), bound_by_distance(linkage, tree, run, k, u)), False
 
 
 def _no_distance(linkage, tree, run, u, v):
@@ -585,7 +592,7 @@ def measure_piece(linkage, tree, run, q, j):
                 value[u] = with_member(linkage, value[u], pairs.block[k], share)
     for u in run.order:
         a, b = run.left[u], run.right[u]
-        value[u] = linkage_of_union(linkage, value[a], value[b], 0.0, run.size[a], run.size[b], 1.0)
+        value[u] = bound_of_union(linkage, value[a], value[b], run.size[a], run.size[b])
     run.piece_size[j] = tree.size[q]
     run.state["n_pieces"][0] = j + 1
     n_points = run.n_points[q]
@@ -699,7 +706,19 @@ def merge_again(linkage, tree, run, u):
 
 
 @step
-def note_late(run, u):
+def lower_ties(linkage, run, u, bound):
+    """Lower the slack of clusters that have merged at about the level of `u` as before, and did not expect it later."""
+    t = run.state["position"][0] - 1
+    while t >= 0 and run.level[run.order[t]] >= run.level[u] - linkage.tolerance * run.level[u]:
+        v = run.order[t]
+        if not run.is_lost[v]:
+            for child in (run.left[v], run.right[v]):
+                run.slack[child] = min(run.slack[child], max(bound, run.level[v]))
+        t -= 1
+
+
+@step
+def note_late(linkage, run, u):
     """The merge of old node `u` is due, and cannot be made: those of its clusters that are there are late."""
     for turn in range(2):
         v = np.int64(run.left[u] if turn == 0 else run.right[u])
@@ -707,6 +726,7 @@ def note_late(run, u):
             run.late[run.state["n_late"][0]] = v
             run.state["n_late"][0] += 1
             push_event(run, run.before[v], v)
+            lower_ties(linkage, run, u, run.before[v])
 
 
 @step
@@ -875,10 +895,12 @@ def begin(tree, run, n_nodes):
         u = run.order[k]
         a, b = tree.left[u], tree.right[u]
         run.rank[a] = run.rank[b] = k
+        run.death[a] = run.death[b] = run.level[u]
         run.n_points[u] = run.n_members[u] = run.n_points[a] + run.n_points[b]
         run.had[u] = run.had[a] | run.had[b]
     if tree.state["root"][0] != NULL:
         run.rank[tree.state["root"][0]] = run.order.size
+        run.death[tree.state["root"][0]] = np.finfo(np.float64).max
 
 
 def _no_errors(tree, run, n_nodes):
@@ -919,7 +941,7 @@ def run_up(linkage, tree, run):
             u = np.int64(run.order[run.state["position"][0]])
             run.state["position"][0] += 1
             if run.is_lost[u]:
-                note_late(run, u)
+                note_late(linkage, run, u)
             else:
                 merge_again(linkage, tree, run, u)
             continue
