@@ -39,6 +39,41 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant(
+        "slack that is not lowered for a new cluster",
+        "kernels/shared/repair.py",
+        "slack_a = min(slack_a, run.value[k, a])",
+        "slack_a = slack_a",
+        "tests/tree/test_repair.py::test_random_edits",
+    ),
+    Mutant(
+        "a sibling that is forgotten",
+        "kernels/shared/repair.py",
+        "if run.rank[k] == run.rank[u]:  # siblings, one of which is about to merge with another cluster",
+        "if False:",
+        "tests/tree/test_repair.py::test_random_edits",
+    ),
+    Mutant(
+        "a death that is compared the other way",
+        "kernels/shared/repair.py",
+        "return run.before[p] if dies_p < dies_q else run.before[q]",
+        "return run.before[p] if dies_p > dies_q else run.before[q]",
+        "tests/tree/test_repair.py::test_random_edits",
+    ),
+    Mutant(
+        "a tie of two deaths that is decided by one of them",
+        "kernels/shared/repair.py",
+        "return min(run.before[p], run.before[q])",
+        "return max(run.before[p], run.before[q])",
+        "tests/tree/test_repair.py::test_ties",
+    ),
+    Mutant(
+        "a late cluster that others did not expect",
+        "kernels/shared/repair.py",
+        "latest = min(latest, run.before[v])",
+        "latest = latest",
+        "tests/tree/test_repair.py::test_random_edits",
+    ),
+    Mutant(
         "a neighbour of a node that changed is not checked again",
         "kernels/shared/worklist.py",
         "push(work, sibling(tree, u))",
