@@ -115,7 +115,8 @@ bench: $(VENV)/bench library
 bench-library: $(VENV)/bench library
 	$(BIN)/python -m benchmarks.library_speed
 
-bench-pairs: $(VENV)/bench
+bench-pairs: $(VENV)/bench library
+	$(BIN)/python -m benchmarks.exact_edits
 	$(BIN)/python -m benchmarks.pairs
 
 bench-quality: $(VENV)/bench
