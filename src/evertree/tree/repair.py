@@ -101,18 +101,18 @@ def edit(live: LiveTree, leaves: NDArray[np.int32], comes: bool) -> bool:
         order, level = merge_order(live)
         run = run._replace(order=order, level=level)
         run.state[:] = 0
-        run.state["point"], run.state["comes"], run.state["limit"] = leaf, comes, _limit(live)
+        run.state["point"], run.state["comes"], run.state["patience"] = leaf, comes, _patience(live)
         if kernels.shared.repair.repair(live.tree, live.tag, run, live.n_used):
             _recover(live, leaves[k + 1 :], comes)
             return True
     return True
 
 
-def _limit(live: LiveTree) -> int:
+def _patience(live: LiveTree) -> int:
     """How many pairs of points may be compared: where it is faster to cluster all, no more than that would take."""
     from evertree.tree.batch import may_cluster
 
-    return live.n_evaluated + live.n_points**2 if may_cluster(live, live.n_points + 1) else UNLIMITED
+    return live.n_points**2 if may_cluster(live, live.n_points + 1) else UNLIMITED
 
 
 def _recover(live: LiveTree, others: NDArray[np.int32], comes: bool) -> None:
@@ -159,6 +159,7 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
         slack=exact.slack,
         is_lost=np.empty(size, np.uint8),
         is_new=np.empty(size, np.uint8),
+        n_leaves=ints(),
         n_members=ints(),
         above=ints(),
         has=np.empty(size, np.int64),

@@ -68,7 +68,7 @@ REPAIR_STATE = counters(
     "n_pool",  # entries of `pool`
     "n_pieces",  # pieces so far
     "has_top",  # whether all clusters have slots from now on
-    "limit",  # of pairs of points compared so far: then it takes too long
+    "patience",  # how many pairs of points may still be compared, bounds or not, before it takes too long
     "position",  # in `order`: the next merge of the old tree
 )
 RepairState = Annotated[NDArray[Any], Array(REPAIR_STATE)]
@@ -108,6 +108,7 @@ class Repair(NamedTuple):
     slack: Floats  # that of the new tree
     is_lost: Bytes  # whether the cluster of an old node will not be there again
     is_new: Bytes  # whether the node is a cluster that the old tree had not
+    n_leaves: Ints  # the number of points of a cluster
     n_members: Ints  # the number of points of a cluster, without those of pieces
     above: Ints  # the lowest old node that had all of them, or NULL
     has: LongInts  # which pieces it has
@@ -450,6 +451,7 @@ def _compute_pairs(linkage, tree, run, c, u, floor):
         return value, value < floor
     if follows_pieces(linkage):
         return compute_parts(linkage, tree, run, c, u, floor)
+    run.state["patience"][0] -= np.int64(run.n_leaves[c]) * run.n_leaves[u]
     value, is_exact, _ = compare(linkage, tree, c, u, floor, np.int64(0), NOTHING_YET)
     return value, is_exact
 
@@ -489,6 +491,7 @@ def value_of_parts(linkage, tree, run, p, q, floor):
     value, error = known_value(run, run.slot[p], run.slot[q])
     if error <= LARGEST_ERROR:
         return value
+    run.state["patience"][0] -= np.int64(run.n_leaves[p]) * run.n_leaves[q]
     value, is_exact, _ = compare(linkage, tree, p, q, floor, np.int64(0), NOTHING_YET)
     if is_exact:
         note_value(run, p, q, value, 1.0)
@@ -580,6 +583,7 @@ def measure_piece(linkage, tree, run, q, j):
     """Compare old cluster `q` with all nodes of the old tree, and count it as piece `j`. O(|q| n m)."""
     value, pairs = run.piece_value[j], tree.pairs
     n_members = collect_rows(tree, q, pairs.rows)
+    run.state["patience"][0] -= n_members * tree.state["n_points"][0]
     for u in range(0, 2 * tree.state["leaf_top"][0], 2):
         value[u] = without_members(linkage)
     for t in range(n_members):
@@ -609,7 +613,7 @@ def _never(tree, run):
 
 
 def _past_limit(tree, run):
-    return tree.pairs.state["evaluated"][0] > run.state["limit"][0]
+    return run.state["patience"][0] < 0
 
 
 #: Whether the run takes too long.
@@ -767,6 +771,7 @@ def lowest_above(run, p, q):
 @step
 def unite_base(run, w, c, k):
     """Which points the union of two clusters has."""
+    run.n_leaves[w] = run.n_leaves[c] + run.n_leaves[k]
     run.n_members[w] = run.n_members[c] + run.n_members[k]
     run.has[w] = run.has[c] | run.has[k]
     if run.above[c] == NULL or run.above[k] == NULL:
@@ -882,7 +887,7 @@ def begin(tree, run, n_nodes):
         run.size[u], run.height[u], run.before[u] = tree.size[u], tree.height[u], run.slack[u]
         run.is_lost[u], run.is_new[u] = 0, 0
         run.place[u], run.row[u], run.slot[u] = NULL, NULL, run.top.slot[u]
-        run.n_members[u], run.has[u], run.above[u] = 1, 0, u
+        run.n_leaves[u], run.n_members[u], run.has[u], run.above[u] = 1, 1, 0, u
         run.n_points[u], run.had[u] = 1, 0
     i = run.state["point"][0]
     run.n_points[i] = run.n_members[i] = 0
@@ -898,6 +903,7 @@ def begin(tree, run, n_nodes):
         run.death[a] = run.death[b] = run.level[u]
         run.n_points[u] = run.n_members[u] = run.n_points[a] + run.n_points[b]
         run.had[u] = run.had[a] | run.had[b]
+        run.n_leaves[u] = run.n_leaves[a] + run.n_leaves[b]
     if tree.state["root"][0] != NULL:
         run.rank[tree.state["root"][0]] = run.order.size
         run.death[tree.state["root"][0]] = np.finfo(np.float64).max
