@@ -168,6 +168,7 @@ def test_durable_trees(linkage, metric, tmp_path):
         assert again.state.live.is_exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
 def test_many_points_at_once_are_clustered(rng, linkage, metric):
     h = new(linkage, metric)
@@ -205,6 +206,7 @@ def test_a_repair_that_gives_up(rng, monkeypatch, why, comes):
         h.certify()
 
 
+@pytest.mark.slow
 def test_an_edit_compares_few_pairs():
     """In clusters, a small part of what clustering all points takes."""
     rng = np.random.default_rng(0)
