@@ -158,6 +158,7 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
         near=np.empty(size),
         slack=exact.slack,
         is_lost=np.empty(size, np.uint8),
+        is_followed=np.empty(size, np.uint8),
         is_new=np.empty(size, np.uint8),
         n_leaves=ints(),
         n_members=ints(),

@@ -107,6 +107,7 @@ class Repair(NamedTuple):
     near: Floats  # where radii are compared, how far the nearest point of a node is from the point of the edit
     slack: Floats  # that of the new tree
     is_lost: Bytes  # whether the cluster of an old node will not be there again
+    is_followed: Bytes  # whether values of the old node have been followed up
     is_new: Bytes  # whether the node is a cluster that the old tree had not
     n_leaves: Ints  # the number of points of a cluster
     n_members: Ints  # the number of points of a cluster, without those of pieces
@@ -180,12 +181,40 @@ def pop_event(run):
 # -- slots
 
 
-@inline
-def known_value(run, s, t):
-    """ζ of two slots, and its error; infinite if it is unknown."""
+@step
+def known_value(linkage, run, p, q):
+    """ζ of two nodes of the old tree, and its error; infinite if it is unknown."""
+    s, t = run.slot[p], run.slot[q]
     if s == NULL or t == NULL:
         return 0.0, np.inf
+    if not run.top.error[s, t] <= LARGEST_ERROR:
+        first = p if run.rank[p] < run.rank[q] else q
+        if not run.is_followed[first]:
+            follow_values(linkage, run, first)
     return run.top.value[s, t], run.top.error[s, t]
+
+
+@step
+def follow_values(linkage, run, p):
+    """Find ζ between old node `p` and those that were born after it had merged, from values to their parts.
+
+    O(n_slots).
+    """
+    top, s = run.top, run.slot[p]
+    run.is_followed[p] = 1
+    if not unites_exactly(linkage):
+        return
+    for k in range(run.rank[p] + 1, run.order.size):
+        u = run.order[k]
+        a, b, t = run.slot[run.left[u]], run.slot[run.right[u]], run.slot[u]
+        if a == NULL or b == NULL or t == NULL or top.error[s, t] <= LARGEST_ERROR:
+            continue
+        error = max(top.error[s, a], top.error[s, b])
+        if error <= LARGEST_ERROR:
+            top.value[s, t] = top.value[t, s] = bound_of_union(
+                linkage, top.value[s, a], top.value[s, b], run.size[run.left[u]], run.size[run.right[u]]
+            )
+            top.error[s, t] = top.error[t, s] = error
 
 
 @inline
@@ -330,7 +359,7 @@ def bound_by_base(linkage, tree, run, c, u):
         return 0.0, False, 0.0
     q = np.int64(run.parent[p])
     is_sibling = q != NULL and (run.left[q] == u or run.right[q] == u)
-    value, error = (run.height[q], run.error[q]) if is_sibling else known_value(run, run.slot[p], run.slot[u])
+    value, error = (run.height[q], run.error[q]) if is_sibling else known_value(linkage, run, p, u)
     bound = run.height[q] if is_sibling else old_bound(linkage, run, p, u)
     size = run.size[p]
     for comes in (1, 0):
@@ -363,7 +392,7 @@ def bound_between(linkage, tree, run, k, u):
         return run.value[run.row[u], k], run.is_exact[run.row[u], k] != 0
     if run.rank[k] == run.rank[u]:  # siblings, one of which is about to merge with another cluster
         return run.height[run.parent[k]], True
-    value, error = known_value(run, run.slot[k], run.slot[u])
+    value, error = known_value(linkage, run, k, u)
     if error <= LARGEST_ERROR:
         return value, True
     return max(old_bound(linkage, run, k, u), bound_by_distance(linkage, tree, run, k, u)), False
@@ -488,7 +517,7 @@ def value_of_parts(linkage, tree, run, p, q, floor):
             for k in range(1, run.state["n_pieces"][0]):
                 if run.has[a] == 1 << k:
                     return run.piece_value[k, b]
-    value, error = known_value(run, run.slot[p], run.slot[q])
+    value, error = known_value(linkage, run, p, q)
     if error <= LARGEST_ERROR:
         return value
     run.state["patience"][0] -= np.int64(run.n_leaves[p]) * run.n_leaves[q]
@@ -885,7 +914,7 @@ def begin(tree, run, n_nodes):
     for u in range(n_nodes):
         run.parent[u], run.left[u], run.right[u] = tree.parent[u], tree.left[u], tree.right[u]
         run.size[u], run.height[u], run.before[u] = tree.size[u], tree.height[u], run.slack[u]
-        run.is_lost[u], run.is_new[u] = 0, 0
+        run.is_lost[u], run.is_new[u], run.is_followed[u] = 0, 0, 0
         run.place[u], run.row[u], run.slot[u] = NULL, NULL, run.top.slot[u]
         run.n_leaves[u], run.n_members[u], run.has[u], run.above[u] = 1, 1, 0, u
         run.n_points[u], run.had[u] = 1, 0
