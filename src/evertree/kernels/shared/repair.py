@@ -51,6 +51,10 @@ FLOOR = 1.02
 #: A cluster of more points is not compared with all others only because it may go elsewhere.
 LARGEST_PIECE = 8
 
+#: Slots for each of the clusters that are alive when all of them have slots: for those that they merge to in the old
+#: tree, for those that are alive then in its place, and for those that these merge to.
+SLOTS_EACH = 4
+
 #: Instead of the node of a slot: its cluster is gone, but what is known of it is used until the end.
 VACANT = -2
 
@@ -182,6 +186,15 @@ def pop_event(run):
 
 
 @step
+def present_value(linkage, run, p, q):
+    """ζ of two old clusters that are still there, be it in others, and its error; infinite if it is unknown."""
+    s, t = run.top.slot[p], run.top.slot[q]
+    if s != NULL and t != NULL and run.top.error[s, t] <= LARGEST_ERROR:
+        return run.top.value[s, t], run.top.error[s, t]
+    return known_value(linkage, run, p, q)
+
+
+@step
 def known_value(linkage, run, p, q):
     """ζ of two nodes of the old tree, and its error; infinite if it is unknown."""
     s, t = run.slot[p], run.slot[q]
@@ -240,13 +253,13 @@ def give_slot(run, u):
 
 @inline
 def n_top(run):
-    """From this number of clusters on all have slots; others are for the tree as it was."""
-    return max(run.top.node.size // 3, 1)
+    """From this number of clusters on all have slots."""
+    return max(run.top.node.size // SLOTS_EACH, 1)
 
 
 @step
-def choose_top(run):
-    """Give the clusters that are alive slots, and take them from those that have merged. O(n_slots)."""
+def choose_top(linkage, tree, run):
+    """Give the clusters that are alive slots, and take them from those that have merged. O(n_slots²)."""
     top = run.top
     for s in range(top.node.size):
         u = np.int64(top.node[s])
@@ -258,6 +271,52 @@ def choose_top(run):
         if top.slot[run.alive[t]] == NULL:
             give_slot(run, run.alive[t])
     run.state["has_top"][0] = 1
+    if unites_exactly(linkage):
+        fill_slots(linkage, tree, run)
+
+
+@step
+def fill_slots(linkage, tree, run):
+    """Compute all values that slots lack: later ones follow from them, in this edit and in those after it."""
+    n_alive = run.state["n_alive"][0]
+    for t in range(n_alive):
+        c = np.int64(run.alive[t])
+        if c == run.state["point"][0] or not (run.is_new[c] or run.slot[c] == NULL):
+            continue
+        for k in range(n_alive):
+            u = np.int64(run.alive[k])
+            if u != c and not is_known(linkage, tree, run, c, u):
+                value, _ = compute(linkage, tree, run, c, u, np.inf)
+                note_value(run, c, u, value, 1.0)
+                set_value(run, c, u, value, True)
+        if takes_too_long(tree, run):
+            return
+
+
+@inline
+def is_known(linkage, tree, run, c, u):
+    """Whether ζ of two clusters that are alive need not be computed; if so, it is noted."""
+    value, error = 0.0, np.inf
+    for a, b in ((c, u), (u, c)):
+        if run.row[a] != NULL and run.is_exact[run.row[a], b] != 0:
+            value, error = run.value[run.row[a], b], ERROR_OF_RECURRENCE
+    if not error <= LARGEST_ERROR and not run.is_new[c] and not run.is_new[u]:
+        value, error = present_value(linkage, run, c, u)
+    if not error <= LARGEST_ERROR:
+        return False
+    note_value(run, c, u, value, error)
+    return True
+
+
+@inline
+def set_value(run, c, u, value, is_exact):
+    """Write ζ, or a bound on it, to the rows of two clusters, if they have rows."""
+    if run.row[c] != NULL:
+        run.value[run.row[c], u] = value
+        run.is_exact[run.row[c], u] = is_exact
+    if run.row[u] != NULL:
+        run.value[run.row[u], c] = value
+        run.is_exact[run.row[u], c] = is_exact
 
 
 @inline
@@ -392,7 +451,7 @@ def bound_between(linkage, tree, run, k, u):
         return run.value[run.row[u], k], run.is_exact[run.row[u], k] != 0
     if run.rank[k] == run.rank[u]:  # siblings, one of which is about to merge with another cluster
         return run.height[run.parent[k]], True
-    value, error = known_value(linkage, run, k, u)
+    value, error = present_value(linkage, run, k, u)
     if error <= LARGEST_ERROR:
         return value, True
     return max(old_bound(linkage, run, k, u), bound_by_distance(linkage, tree, run, k, u)), False
@@ -517,7 +576,7 @@ def value_of_parts(linkage, tree, run, p, q, floor):
             for k in range(1, run.state["n_pieces"][0]):
                 if run.has[a] == 1 << k:
                     return run.piece_value[k, b]
-    value, error = known_value(linkage, run, p, q)
+    value, error = present_value(linkage, run, p, q)
     if error <= LARGEST_ERROR:
         return value
     run.state["patience"][0] -= np.int64(run.n_leaves[p]) * run.n_leaves[q]
@@ -709,6 +768,31 @@ def lose(run, u):
         p = run.parent[p]
 
 
+@inline
+def note_union(linkage, tree, run, x, u):
+    """Keep ζ between cluster `x` and `u`, whose children have just been merged, if it follows from what is kept."""
+    top = run.top
+    s, a, b, t = top.slot[x], top.slot[tree.left[u]], top.slot[tree.right[u]], top.slot[u]
+    if s == NULL or a == NULL or b == NULL or t == NULL or top.error[s, t] <= LARGEST_ERROR:
+        return
+    error = max(top.error[s, a], top.error[s, b])
+    if error <= LARGEST_ERROR:
+        size_a, size_b = tree.size[tree.left[u]], tree.size[tree.right[u]]
+        note_value(run, x, u, bound_of_union(linkage, top.value[s, a], top.value[s, b], size_a, size_b), error)
+
+
+@step
+def note_again(linkage, tree, run, u):
+    """Keep values of old cluster `u`, which is there again, to clusters that it has not met in the old tree."""
+    if run.top.slot[u] == NULL:
+        give_slot(run, u)
+        for t in range(run.state["n_alive"][0]):
+            note_union(linkage, tree, run, run.alive[t], u)
+    else:
+        for t in range(run.state["n_late"][0]):
+            note_union(linkage, tree, run, run.late[t], u)
+
+
 @step
 def merge_again(linkage, tree, run, u):
     """Merge two clusters as in the old tree, into `u`. O(number of active and late clusters)."""
@@ -733,6 +817,8 @@ def merge_again(linkage, tree, run, u):
         run.is_exact[k, u] = is_exact
         if is_exact:
             note_value(run, run.active[k], u, value, ERROR_OF_RECURRENCE)
+    if run.state["has_top"][0] and unites_exactly(linkage):
+        note_again(linkage, tree, run, u)
     level = run.level[u]  # rounding aside, no bound is below it
     run.slack[a], run.slack[b] = max(slack_a, level), max(slack_b, level)
     enter(run, u)
@@ -971,7 +1057,7 @@ def run_up(linkage, tree, run):
     """Merge clusters until one is left; return whether that was possible."""
     while run.state["n_alive"][0] > 1:
         if not run.state["has_top"][0] and run.state["n_alive"][0] <= n_top(run):
-            choose_top(run)
+            choose_top(linkage, tree, run)
         if run.state["n_events"][0] == 0 or next_level(run) <= run.event[0]:
             u = np.int64(run.order[run.state["position"][0]])
             run.state["position"][0] += 1

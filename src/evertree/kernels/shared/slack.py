@@ -12,7 +12,7 @@ from evertree.kernels.columns import NULL
 from evertree.kernels.compile import kernel
 from evertree.kernels.pairwise.path import ERROR_OF_RECURRENCE
 from evertree.kernels.shared.nn_chain import Values, bury, get, unite
-from evertree.kernels.shared.repair import Top
+from evertree.kernels.shared.repair import SLOTS_EACH, Top
 from evertree.kernels.signatures import Floats, Ints, LinkageWithRecurrence, LongInts, LongMatrix
 
 
@@ -37,7 +37,7 @@ def find_slack(
     """
     n = size.size
     z = Values(d, n)
-    n_slots = top.node.size // 3
+    n_slots = top.node.size // SLOTS_EACH
     if done[0] == 0:
         for i in range(n):
             alive[i] = i
