@@ -29,7 +29,7 @@ from evertree.kernels.columns import TREE_STATE, WORK_STATE, MeanTree, Search, W
 from evertree.state import State
 from evertree.tree import Aim, Incoming, LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
 from evertree.tree.base import MOST_POINTS, WORKING_MEMORY
-from evertree.tree.repair import Exact, new_top
+from evertree.tree.repair import Exact, new_top, trimmed
 from evertree.tree.scheme import OBJECTS, TOLERANCE, VECTORS, Scheme
 from evertree.windows import MovingWindow
 
@@ -81,8 +81,9 @@ def contents(state: State) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     for name in ("near", "near_value", "fresh"):
         arrays[f"search.{name}"] = getattr(live.search, name)[: used // 2]
     arrays["search.state"] = live.search.state.view(np.int64)
-    if live.exact is not None and live.is_exact:
-        exact = live.exact.with_room(used)
+    exact = trimmed(live)
+    if exact is not None:
+        exact = exact.with_room(used)
         arrays["exact.slack"], arrays["exact.slot"] = exact.slack[:used], exact.top.slot[:used]
         for name in ("node", "value", "error"):
             arrays[f"exact.{name}"] = getattr(exact.top, name)

@@ -32,7 +32,7 @@ from evertree.kernels.columns import (
 from evertree.linkages import LINKAGES, Tag
 from evertree.locking import Uninterrupted
 from evertree.tree.quick_columns import GOAL, GRAFTS, GRAFTS_BEFORE, N_POINTS, ROOT, QuickColumns
-from evertree.tree.repair import Exact
+from evertree.tree.repair import Exact, trimmed
 from evertree.tree.scheme import Scheme
 
 #: Nodes are numbered in 32 bits, two for each point.
@@ -500,6 +500,7 @@ class LiveTree(ABC):
         """
         self._lightest = np.inf
         self._note_live_weights()
+        self.exact = trimmed(self)
 
     def reorder(self, share: float = REORDER_SHARE) -> NDArray[np.int32] | None:  # noqa: ARG002  nothing to do here
         """Renumber the nodes where that pays; return the new number of each, or None if nothing changed.

@@ -390,7 +390,7 @@ class PairLiveTree(LiveTree):
             return PairLiveTree, (self.scheme, self.aim, self.n_columns, self.dtype)
         columns = {name: column for name, column in self.tree._asdict().items() if name != "pairs"}
         parts = (self.scheme, self.aim, self.n_columns, columns, self.work, self.search, self.x_in_use, self.kept)
-        return self.of_columns, parts, {"exact": self.exact}
+        return self.of_columns, parts, {"exact": repair.trimmed(self)}
 
     def _pause_after(self, max_steps: int) -> None:
         """Let a comparison of clusters pause after the time of `max_steps` steps."""

@@ -23,8 +23,9 @@ N_ROWS = 256
 #: Clusters that may go elsewhere and are compared with all others; at most 63.
 N_PIECES = 32
 
-#: Clusters whose values to each other are kept: a third of them, those that merge last, are alive at the same time.
-N_SLOTS = 192
+#: Values are kept between all clusters from which the last merges are made: those of a tenth of the points, but of no
+#: fewer, and of no more, than these numbers; 81 MB at most.
+SHARE_OF_TOP, SMALLEST_TOP, LARGEST_TOP = 10, 64, 750
 
 
 @dataclass
@@ -69,13 +70,37 @@ def merge_order(live: LiveTree) -> tuple[NDArray[np.int32], NDArray[np.float64]]
     return np.ascontiguousarray(inner[np.argsort(level[inner], kind="stable")]), level
 
 
+def trimmed(live: LiveTree) -> Exact | None:
+    """What is known of a batch tree, with values between the last clusters only: for files, which are to be small."""
+    exact = live.exact
+    if exact is None or not live.is_exact or exact.top.node.size <= kernels.shared.repair.SLOTS_EACH * SMALLEST_TOP:
+        return exact if live.is_exact else None
+    order, _ = merge_order(live)
+    last = order[-(SMALLEST_TOP - 1) :]
+    nodes = np.concatenate([live.tree.left[last], live.tree.right[last]])
+    nodes = nodes[exact.top.slot[nodes] != NULL]
+    slots, some = exact.top.slot[nodes], np.arange(nodes.size)
+    top = new_top(exact.slack.size, kernels.shared.repair.SLOTS_EACH * SMALLEST_TOP)
+    top.node[some], top.slot[nodes] = nodes, some
+    for name in ("value", "error"):
+        getattr(top, name)[: nodes.size, : nodes.size] = getattr(exact.top, name)[np.ix_(slots, slots)]
+    return Exact(exact.slack, top, exact.n_changes)
+
+
+def n_slots_of(live: LiveTree) -> int:
+    """How many clusters have slots; none where values follow from means."""
+    if live.scheme.has_statistics:
+        return 0
+    return kernels.shared.repair.SLOTS_EACH * min(max(live.n_points // SHARE_OF_TOP, SMALLEST_TOP), LARGEST_TOP)
+
+
 def new_exact(live: LiveTree) -> Exact:
     """A batch tree of which nothing else is known: no cluster is closer to another than the next merge."""
     order, level = merge_order(live)
     slack = np.full(level.size, np.inf)
     for children in (live.tree.left[order], live.tree.right[order]):
         slack[children] = level[order]
-    return Exact(slack, new_top(slack.size, 0 if live.scheme.has_statistics else N_SLOTS), live.n_changes)
+    return Exact(slack, new_top(slack.size, n_slots_of(live)), live.n_changes)
 
 
 def new_top(size: int, n_slots: int) -> Any:

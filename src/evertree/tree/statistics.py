@@ -397,7 +397,7 @@ class MeanLiveTree(LiveTree):
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickled view would come back as a separate array, and not as a part of its node.
         parts = self.scheme, self.aim, self.tree, self.work, self.search, self.kept
-        return self.of_columns, parts, {"exact": self.exact}
+        return self.of_columns, parts, {"exact": repair.trimmed(self)}
 
     def _lay_out(self, rows: int) -> None:
         columns, work = new_node_columns(2 * rows, MEAN_NODE)

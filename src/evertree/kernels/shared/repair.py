@@ -51,9 +51,9 @@ FLOOR = 1.02
 #: A cluster of more points is not compared with all others only because it may go elsewhere.
 LARGEST_PIECE = 8
 
-#: Slots for each of the clusters that are alive when all of them have slots: for those that they merge to in the old
-#: tree, for those that are alive then in its place, and for those that these merge to.
-SLOTS_EACH = 4
+#: Slots for each of the clusters that are alive when all of them have slots: two are for the old tree, the others for
+#: what is there in its place. Values of clusters for which none is left are unknown.
+SLOTS_EACH = 3
 
 #: Instead of the node of a slot: its cluster is gone, but what is known of it is used until the end.
 VACANT = -2
