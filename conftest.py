@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import evertree
+from evertree.tree import MeanLiveTree, PairLiveTree
 
 # With it, all machine code must come from the library: what it lacks would be an error that says to install Numba.
 if os.environ.get("EVERTREE_TESTS") == "without numba":
@@ -36,6 +37,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("compiled" if COM
 def rng() -> np.random.Generator:
     """The same random numbers for every test."""
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def searched(monkeypatch):
+    """By default, small trees are made by searches, moves and grafts, as large ones are."""
+    for kind in (MeanLiveTree, PairLiveTree):
+        monkeypatch.setattr(kind, "is_cheap", lambda *_: False)
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,8 @@ from evertree.kernels.statistics import one_point
 from evertree.tree import LiveTree, MeanLiveTree
 from helpers import Hierarchy, fingerprint, hard_data
 
+pytestmark = pytest.mark.usefixtures("searched")
+
 MEANS = [("ward", "euclidean"), ("average", "sqeuclidean"), ("average", "cosine")]
 
 

@@ -248,7 +248,7 @@ def test_all_points_of_a_batch_are_checked(rng):
 
 
 def test_ctrl_c_leaves_the_window_as_it_was(rng, monkeypatch):
-    h = et.Hierarchy()
+    h = et.Hierarchy(search_width=4)
     h.keep(last=25, max_age=10, time=0)
     h.insert(rng.normal(size=(20, 2)), time=1)
     before = h.keys(), h.state.window.state()
@@ -456,7 +456,7 @@ def test_stamps_of_searches_begin_anew(rng):
     """They are numbers of 32 bits: a search more than these can count must not take old stamps for its own."""
     x = rng.normal(size=(400, 3))
     for linkage in ("ward", "complete"):
-        near, far = et.Hierarchy(linkage), et.Hierarchy(linkage)
+        near, far = et.Hierarchy(linkage, search_width=4), et.Hierarchy(linkage, search_width=4)
         for h in (near, far):
             h.keep(last=60)
             h.insert(x[:60])

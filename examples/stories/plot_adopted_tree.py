@@ -139,8 +139,8 @@ plt.show()
 #
 # What to know
 # ------------
-# - The tree that followed is not SciPy's tree to the last merge. It is one that is as good. With ``search_width=None``
-#   it is exactly one that Ward's method could have made, at a higher cost.
+# - Up to 2,000 images the tree that followed is exactly the one that Ward's method makes of them. Beyond, it is as
+#   good, but not the same to the last merge; with ``search_width=None`` it is, at a higher cost.
 # - Any tree can be adopted, also one of another method. Then ``refine`` first has to turn it into a Ward tree, which
 #   takes longer, and can be stopped and continued at any time.
 # - Heights follow from the images and the linkage, not from the matrix.

@@ -39,8 +39,8 @@ class Hierarchy:
     """A hierarchical clustering (a dendrogram) of points that come, go and change.
 
     The tree is valid at every moment. An edit costs microseconds, where a batch method would start from scratch, and
-    `refine` brings the tree to the quality of a batch tree of the current points; with ``search_width=None``, to
-    exactly that tree.
+    `refine` brings the tree to the quality of a batch tree of the current points; where that is cheap, and with
+    ``search_width=None`` always, the tree is exactly that one after each edit.
 
     Parameters
     ----------
@@ -58,12 +58,13 @@ class Hierarchy:
         could have made: it is monotone and has no blocking pair. New points are inserted by search, and after every
         edit the tree is monotone and, except for Ward, homogeneous. *Homogeneous* follows the paper's procedure
         exactly: after every edit no cluster is closer to its parent's sibling than to its own sibling.
-    search_width : int or None
-        How widely to search for where a point belongs, and for blocking pairs: the number of nodes kept on each level
-        of a descent. With None, `refine` searches exhaustively: a refined tree is then exactly a batch tree, at
-        quadratic cost where bounds do not help; and a first or a large batch is clustered, as with `agglomerate`, and
-        not inserted. Linkages that compare pairs search through neighbours, whatever the
-        width.
+    search_width : "auto", int or None
+        How widely to search for where a point belongs, and for blocking pairs. None searches everywhere: a first or a
+        large batch is clustered, as with `agglomerate`, and each edit leaves exactly the batch tree, at a cost that
+        grows with the number of points. An integer is the number of nodes kept on each level of a descent: edits take
+        microseconds in trees of any size, and `refine` makes a tree as good as a batch tree. ``"auto"`` is None where
+        that is cheap: for linkages computed from means up to 2,000 points, and for those that compare pairs as far as
+        `working_memory` reaches; and 4 beyond.
     n_jobs : int or None
         How many threads insert, or cluster by means, large batches and refine; -1 for all processors, and None for the
         single-threaded procedure. The tree is the same for every number of threads; for linkages computed from means it
@@ -126,7 +127,7 @@ class Hierarchy:
         *,
         metric_params: Mapping[str, Any] | None = None,
         goal: str = "stable",
-        search_width: int | None = 4,
+        search_width: int | str | None = "auto",
         n_jobs: int | None = None,
         working_memory: float = WORKING_MEMORY,
         seed: int = 0,
@@ -788,13 +789,13 @@ class Hierarchy:
         return self.state.live.aim.goal
 
     @property
-    def search_width(self) -> int | None:
-        """How many nodes a search keeps on each level of a descent; None if it is exhaustive.
+    def search_width(self) -> int | str | None:
+        """How many nodes a search keeps on each level of a descent; None if it is exhaustive; ``"auto"`` for either.
 
         Examples
         --------
         >>> et.Hierarchy().search_width
-        4
+        'auto'
         """
         return self.state.live.aim.search_width
 
@@ -1421,9 +1422,9 @@ class Hierarchy:
     def is_stable(self) -> bool:
         """Whether the tree is monotone and has no blocking pair: then it is a batch tree.
 
-        O(1) with ``search_width=None`` after an edit or `refine`, whose bounds prove it. Otherwise the search is
-        exhaustive: at most O(n² m) for linkages with statistics, where bounds skip much of the work if there are few
-        columns, and O(n² depth) for those that compare pairs. `certify` relies on no bounds.
+        O(1) after an edit or `refine` of an exact tree, whose bounds prove it. Otherwise the search is exhaustive: at
+        most O(n² m) for linkages with statistics, where bounds skip much of the work if there are few columns, and
+        O(n² depth) for those that compare pairs. `certify` relies on no bounds.
 
         Examples
         --------

@@ -146,7 +146,9 @@ def test_batch_clustering_is_where_refinement_leads():
 
 
 def test_a_budget_of_time():
-    assert json_of("cluster", "points.npy", "-k", 2, "--seconds", 0)["refinement"]["stopped_by"] == "seconds"
+    words = ["cluster", "points.npy", "-k", 2, "--seconds", 0]
+    assert json_of(*words, "--search-width", 4)["refinement"]["stopped_by"] == "seconds"
+    assert json_of(*words)["refinement"]["stopped_by"] == "stable"  # a small tree is exact from the first moment
 
 
 def test_ctrl_c_keeps_what_was_reached(monkeypatch):

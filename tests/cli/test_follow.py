@@ -64,6 +64,7 @@ def test_scores():
 @pytest.mark.parametrize(("seconds", "quality"), [(0, None), (100, 1.0)])
 def test_a_quality_that_is_not_measured_is_null(seconds, quality):
     words = ["follow", "items.db", *TABLE, "--columns", "x,y", "--once", "--seconds", seconds, "--json"]
+    words += ["--search-width", 4]
     assert json.loads(run(*words).stdout)["quality"] == quality
 
 

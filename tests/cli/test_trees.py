@@ -124,7 +124,7 @@ def test_options_of_a_tree_that_is_there():
     assert "--metric must be 'euclidean'" in text
     assert text.endswith("with set_metric() in Python")
     text = error_of("insert", "tree.db", "points.npy", "--search-width", 0)
-    assert text.startswith("--search-width must be 4")
+    assert text.startswith("--search-width must be 'auto'")
     assert text.endswith("it is 0: use another file")
     assert len(keys_in()) == 43
 

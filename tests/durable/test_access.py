@@ -133,7 +133,7 @@ def test_a_forked_child_must_open_the_file_itself(path):
 
 
 def test_readers_see_one_moment_and_can_go_on(rng, path):
-    with et.open(path) as h:
+    with et.open(path, search_width=4) as h:
         h.insert(rng.normal(size=(20, 2)))
         reader = et.open(path, read_only=True)
         assert not reader.refresh()

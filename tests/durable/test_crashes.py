@@ -139,7 +139,7 @@ def sound(tmp_path, monkeypatch):
     """A file with a snapshot and edits after it, and what it holds."""
     monkeypatch.setattr(journal, "_SOONEST", np.inf)
     path = tmp_path / "tree.db"
-    h = et.open(path)
+    h = et.open(path, search_width=4)
     for number in range(30):
         make_edit(h, number)
         if number == 15:

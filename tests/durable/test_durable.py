@@ -277,7 +277,7 @@ def test_it_is_made_by_open_alone():
 def test_ctrl_c_in_a_large_batch_takes_it_back(rng, path, monkeypatch):
     monkeypatch.setattr("evertree.edits.UNDOABLE", 100)
     monkeypatch.setattr("evertree.tree.statistics.PART", 50)
-    h = et.open(path)
+    h = et.open(path, search_width=4)
     h.insert(rng.normal(size=(50, 2)))
     before = h.copy()
     live = type(h.state.live)
@@ -505,7 +505,7 @@ def test_files_of_every_version_are_opened_and_go_on(tmp_path, version, kind):
     place = tmp_path / "tree.db"
     place.write_bytes((FILES / f"store_{version}_{kind}.db").read_bytes())
     metric = hamming if kind == "words" else None
-    expected = et.Hierarchy("complete" if kind == "words" else "ward", metric or "euclidean")
+    expected = et.Hierarchy("complete" if kind == "words" else "ward", metric or "euclidean", search_width=4)
     _edits_of_the_file(expected, kind)
     with et.open(place, metric=metric) as h:
         assert same(h, expected)

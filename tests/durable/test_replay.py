@@ -305,7 +305,7 @@ def test_renumbered_nodes_are_renumbered_again(path, monkeypatch):
 
 def test_a_refinement_that_is_stopped_before_its_first_move_is_recorded(rng, path, monkeypatch):
     monkeypatch.setattr("evertree.tree.refine._PROGRESS_EVERY", 0.0)
-    h = et.open(path)
+    h = et.open(path, search_width=4)
     h.insert(rng.normal(size=(60, 2)))
     h.refine()
     h.insert(rng.normal(size=(1, 2)))

@@ -194,7 +194,7 @@ def test_precomputed_and_functions():
 
 
 def test_time_limit(rng):
-    model = et.AnytimeClustering(n_clusters=3, max_seconds=0.0).fit(rng.normal(size=(300, 4)))
+    model = et.AnytimeClustering(n_clusters=3, max_seconds=0.0, search_width=4).fit(rng.normal(size=(300, 4)))
     assert model.report_.stopped_by == "seconds"
     assert not model.report_.stable
     assert model.hierarchy_.refine().stable

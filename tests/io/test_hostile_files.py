@@ -31,7 +31,7 @@ def path(tmp_path) -> Path:
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory) -> bytes:
     path = tmp_path_factory.mktemp("saved") / "tree"
-    h = et.Hierarchy()
+    h = et.Hierarchy(search_width=4)
     h.insert(np.random.default_rng(0).normal(size=(12, 2)))
     h.save(path)
     return path.read_bytes()

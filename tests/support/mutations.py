@@ -74,6 +74,27 @@ MUTANTS = [
         "tests/tree/test_repair.py::test_random_edits",
     ),
     Mutant(
+        "an order of merges that is kept although two heights are equal",
+        "kernels/shared/repair.py",
+        "if not level[u] > last:",
+        "if False:",
+        "tests/tree/test_repair.py::test_ties",
+    ),
+    Mutant(
+        "an automatic width that stays exhaustive",
+        "tree/base.py",
+        "reach[0] = BY_DESCENT",
+        "pass",
+        "tests/tree/test_automatic_width.py::test_exact_as_far_as_the_limit",
+    ),
+    Mutant(
+        "free nodes that are counted as due",
+        "tree/base.py",
+        "self.work.due[:] = 0  # free nodes may have been due",
+        "pass",
+        "tests/tree/test_automatic_width.py::test_by_upserts_and_windows",
+    ),
+    Mutant(
         "a neighbour of a node that changed is not checked again",
         "kernels/shared/worklist.py",
         "push(work, sibling(tree, u))",

@@ -145,8 +145,8 @@ def test_a_limit_of_memory(rng, n_clustered):
 def test_the_paper_and_means_are_as_before(rng, n_clustered):
     for h in (
         et.Hierarchy("average", goal="homogeneous"),
-        et.Hierarchy("ward"),
-        et.Hierarchy("average", "cosine"),
+        et.Hierarchy("ward", search_width=4),
+        et.Hierarchy("average", "cosine", search_width=4),
         et.Hierarchy("ward", goal="homogeneous", search_width=None),
     ):
         h.insert(rng.normal(size=(30, 3)))
@@ -171,6 +171,7 @@ def test_means_are_clustered_where_the_tree_is_to_be_exact(rng, n_clustered):
 def test_another_linkage_or_metric(rng, n_clustered, linkage, metric):
     h = et.Hierarchy("ward")
     h.insert(rng.normal(size=(40, 3)))
+    n_clustered.clear()
     h.set_linkage(linkage, metric)
     h.certify()
     h.set_metric("chebyshev")

@@ -24,6 +24,8 @@ from helpers import (
     params_of,
 )
 
+pytestmark = pytest.mark.usefixtures("searched")
+
 
 @pytest.mark.parametrize("name", hard_data())
 @pytest.mark.parametrize(("linkage", "metric"), SCHEMES)

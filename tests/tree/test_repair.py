@@ -124,8 +124,22 @@ def test_to_nothing_and_back(linkage, metric):
     for key in list(h.keys()):
         h.remove([key])
         check(h)
-    h.insert([[5.0, 5.0], [1.0, 0.5]])
+    h.insert([[5.0, 5.0]], keys=["a"])
+    h.update(["a"], [[4.0, 1.0]])
     check(h)
+    h.insert([[1.0, 0.5]], keys=["b"])
+    h.update(["a", "b"], [[2.0, 2.0], [1.0, 3.0]])
+    check(h)
+
+
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+def test_a_clustered_batch_between_repairs(rng, linkage, metric):
+    """What the last repair has left says nothing of the tree that is made then."""
+    h = new(linkage, metric)
+    for count in (20, 1, 25, 1, 50, 1):
+        h.insert(rng.uniform(1, 2, size=(count, 2)))
+        h.remove([h.keys()[3]])
+        check(h)
 
 
 @pytest.mark.parametrize("how", ["copied", "pickled", "saved"])

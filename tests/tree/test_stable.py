@@ -17,6 +17,8 @@ from evertree.kernels.columns import STABLE_FROM_BELOW
 from evertree.tree import statistics
 from helpers import ONE_OF_EACH, SCHEMES, definition, hard_data, hierarchy_of, nested, params_of, weights
 
+pytestmark = pytest.mark.usefixtures("searched")
+
 
 def assert_stable(h: Hierarchy) -> None:
     """Stable by search, by replay, and valid."""
@@ -485,7 +487,7 @@ def test_few_points():
 
 def test_bad_options(rng):
     for width in (0, -1, 2.5, "all", True):
-        with pytest.raises(ParameterError, match="search_width must be a positive integer, or None"):
+        with pytest.raises(ParameterError, match="search_width must be 'auto', a positive integer, or None"):
             Hierarchy(search_width=width)
     with pytest.raises(ParameterError, match="goal must be"):
         Hierarchy(goal="best")

@@ -132,7 +132,8 @@ SearchWidth = Annotated[
     _clustering(
         metavar="N",
         min=0,
-        help="How widely to search for where points belong: 4 by default; 0 searches everywhere, for the exact tree.",
+        help="How widely to search for where points belong; 0 searches everywhere, for the exact tree, as is done by "
+        "default where it is cheap.",
     ),
 ]
 

@@ -7,7 +7,7 @@ import numbers
 import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence, Sized
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -271,12 +271,16 @@ def n_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def as_width(search_width: Any) -> int | None:
-    """How many nodes a search keeps, None for all."""
+def as_width(search_width: Any) -> int | Literal["auto"] | None:
+    """How many nodes a search keeps, None for all, or ``"auto"``."""
     if search_width is None:
         return None
+    if isinstance(search_width, str) and search_width == "auto":
+        return "auto"
     if not isinstance(search_width, numbers.Integral) or isinstance(search_width, bool) or search_width < 1:
-        raise ParameterError(f"search_width must be a positive integer, or None for all nodes; it is {search_width!r}")
+        raise ParameterError(
+            f"search_width must be 'auto', a positive integer, or None for all nodes; it is {search_width!r}"
+        )
     return int(search_width)
 
 

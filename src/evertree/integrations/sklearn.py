@@ -96,7 +96,7 @@ class AnytimeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         metric: str | Callable[..., Any] = "euclidean",
         metric_params: Mapping[str, Any] | None = None,
         goal: str = "stable",
-        search_width: int | None = 4,
+        search_width: int | str | None = "auto",
         n_jobs: int | None = None,
         working_memory: float = WORKING_MEMORY,
         max_seconds: float | None = None,

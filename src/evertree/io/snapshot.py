@@ -206,7 +206,7 @@ def _scheme_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]], metric: 
 def _aim_of(header: dict[str, Any]) -> Aim:
     """The aim; a file of an older version has no search width."""
     width = as_width(header.get("search_width", 4))
-    if width is not None and width > MOST_POINTS:
+    if isinstance(width, int) and width > MOST_POINTS:
         raise CorruptFileError(f"the search width {width} is wider than any tree")
     memory = as_height("working_memory", header.get("working_memory", WORKING_MEMORY))
     return Aim(as_choice("goal", header["goal"], GOALS), width, working_memory=memory)

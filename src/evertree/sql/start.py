@@ -37,7 +37,7 @@ def follow(
     metric: str | Callable[..., Any] = "euclidean",
     metric_params: Mapping[str, Any] | None = None,
     goal: str = "stable",
-    search_width: int | None = 4,
+    search_width: int | str | None = "auto",
     dtype: str | None = None,
     store: str | os.PathLike[str] | None = None,
     schema: str | None = None,

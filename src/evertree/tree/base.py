@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,13 @@ SHAPE = ("parent", "left", "right", "birth", "size")
 #: How many MiB a matrix of all pairs may take by default.
 WORKING_MEMORY = 2048.0
 
+#: A search width that depends on the tree: exhaustive where that is cheap, and otherwise the number after it.
+AUTO: Final = "auto"
+AUTO_WIDTH = 4
+
+
+Width = int | None | Literal["auto"]
+
 
 @dataclass(frozen=True)
 class Aim:
@@ -71,8 +78,8 @@ class Aim:
     ----------
     goal : str
         ``"homogeneous"`` or ``"stable"``.
-    search_width : int or None
-        Number of nodes that a descent keeps on each level; None for exhaustive searches.
+    search_width : int, None or "auto"
+        Number of nodes that a descent keeps on each level; None for exhaustive searches; `AUTO` for either.
     n_threads : int or None
         Number of threads; None for the single-threaded procedure, whose result differs.
     working_memory : float
@@ -80,7 +87,7 @@ class Aim:
     """
 
     goal: str
-    search_width: int | None
+    search_width: Width
     n_threads: int | None = None
     working_memory: float = WORKING_MEMORY
 
@@ -355,11 +362,43 @@ class LiveTree(ABC):
         return self.n_moves + self.n_grafts
 
     @property
-    def is_to_be_exact(self) -> bool:
-        """Whether edits are to leave the batch tree. The moves that follow them do so for single linkage."""
+    def has_exact_edits(self) -> bool:
+        """Whether edits can leave the batch tree by bounds. Single linkage needs none: its moves lead there."""
         linkage = self.scheme.linkage
-        has_bounds = linkage.reducible if self.scheme.has_statistics else linkage.strongly_reducible
-        return self.aim.is_stable and self.aim.search_width is None and has_bounds and not linkage.is_spanning
+        is_bounded = linkage.reducible if self.scheme.has_statistics else linkage.strongly_reducible
+        return self.aim.is_stable and is_bounded and not linkage.is_spanning
+
+    @abstractmethod
+    def is_cheap(self, n_points: int) -> bool:
+        """Whether a tree of this many points is to be exact if the search width is automatic."""
+
+    @property
+    def width(self) -> int | None:
+        """The search width that is in force; None if searches are exhaustive."""
+        if self.aim.search_width != AUTO:
+            return self.aim.search_width
+        return None if self.search.state["reach"][0] == EVERYWHERE else AUTO_WIDTH
+
+    def adapt_width(self, n_points: int, may_widen: bool = True) -> None:
+        """Let an automatic search width fit this many points.
+
+        A tree that has become small is searched exhaustively only well below the limit, so that it does not go to and
+        fro; then all of its nodes are due.
+        """
+        if self.aim.search_width != AUTO:
+            return
+        reach = self.search.state["reach"]
+        if reach[0] == EVERYWHERE:
+            if not self.is_cheap(n_points):
+                reach[0] = BY_DESCENT
+        elif may_widen and self.is_cheap(2 * n_points):
+            reach[0] = EVERYWHERE
+            self.note_all_due()
+
+    @property
+    def is_to_be_exact(self) -> bool:
+        """Whether edits are to leave the batch tree."""
+        return self.has_exact_edits and self.width is None
 
     @property
     def is_exact(self) -> bool:
@@ -418,6 +457,7 @@ class LiveTree(ABC):
     def reserve(self, n_more: int) -> None:
         """Make room for `n_more` points. O(1) amortised. If there is not enough memory, nothing changes."""
         needed = self.n_points + n_more
+        self.adapt_width(needed)
         if 2 * needed <= self.tree.parent.size:
             return
         if needed > MOST_POINTS:
@@ -458,6 +498,7 @@ class LiveTree(ABC):
     def note_all_due(self) -> None:
         """Mark every node as due for a search."""
         nodes = self.nodes()
+        self.work.due[:] = 0  # free nodes may have been due
         self.work.due[nodes] = 1
         self.work.state["due"][0] = nodes.size
 
@@ -491,6 +532,8 @@ class LiveTree(ABC):
         if counters[GOAL] != (STABLE if self.aim.is_stable else HOMOGENEOUS):
             self.move_towards(self.aim.goal)
         counters[GRAFTS_BEFORE] = counters[GRAFTS]
+        if self.aim.search_width == AUTO:
+            self.adapt_width(self.n_points + 1, may_widen=False)
         self.search.lightest[0] = self._lightest
 
     def forget_bounds(self) -> None:
@@ -524,7 +567,8 @@ class LiveTree(ABC):
         """The state of searches in a tree, with the existing neighbour lists."""
         width, rows = self.aim.search_width, tree.parent.size // 2
         # No level has more nodes than the tree.
-        search = new_search(rows, 4 if width is None else min(width, 2 * rows), self._search_dtype)
+        n_front = min(width, 2 * rows) if isinstance(width, int) else AUTO_WIDTH
+        search = new_search(rows, n_front, self._search_dtype)
         if hasattr(self, "search") and self.search.fresh.size:
             old = self.search
             both = min(rows, old.fresh.size)
@@ -535,7 +579,11 @@ class LiveTree(ABC):
             search.state["notes"][0] = BOTH_LISTS  # this entry had another meaning in old files
         elif tree.state["n_points"][0]:
             kernels.shared.neighbours.forget_all(tree, search, TO_FIND)
-        search.state["reach"][0] = EVERYWHERE if width is None else BY_DESCENT
+        if width == AUTO and hasattr(self, "search"):
+            search.state["reach"][0] = self.search.state["reach"][0]
+        else:
+            is_wide = width is None or (width == AUTO and self.is_cheap(int(tree.state["n_points"][0])))
+            search.state["reach"][0] = EVERYWHERE if is_wide else BY_DESCENT
         return search
 
     def add_leaves(
@@ -641,6 +689,7 @@ class LiveTree(ABC):
         for name in ("searches", "inserted", "ordered_at"):
             self.work.state[name] = other.work.state[name]
         self.fill(leaves, incoming, other.tree.size[leaves], other.tree.birth[leaves], leaves)
+        self.adapt_width(self.n_points)
         if rebuild:
             self.rebuild()
 

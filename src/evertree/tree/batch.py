@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.tree import reciprocal
-from evertree.tree.base import LiveTree
+from evertree.tree.base import AUTO, LiveTree
 from evertree.tree.initial import shape_from_linkage
 from evertree.tree.pairwise import PairLiveTree
 from evertree.tree.repair import Exact, new_exact
@@ -31,12 +31,9 @@ def may_cluster(live: LiveTree, n_points: int) -> bool:
     """Whether so many points of a tree are clustered, and not inserted: there is memory, and the goal is this tree."""
     if not live.aim.is_stable:
         return False
-    if not isinstance(live, PairLiveTree):
-        return live.aim.search_width is None
-    linkage = live.scheme.linkage
-    # A spanning tree needs no matrix; radii need a full one beside the triangle.
-    n_values = 0 if linkage.is_spanning else n_points**2 * (3 if linkage.has_centers else 1) // 2
-    return n_values * 8 <= live.aim.working_memory * 2**20
+    if isinstance(live, PairLiveTree):
+        return live.fits(n_points)
+    return live.aim.search_width is None or (live.aim.search_width == AUTO and live.is_cheap(n_points))
 
 
 def cluster(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool] = lambda: False) -> bool:

@@ -112,6 +112,17 @@ class PairLiveTree(LiveTree):
         """Number of dissimilarities evaluated so far, by kernels or by calls of a user's function."""
         return self._n_called if self.stores_dissimilarities else int(self.tree.pairs.state["evaluated"][0])
 
+    def is_cheap(self, n_points: int) -> bool:
+        """Whether a tree of this many points is to be exact if the search width is automatic: all pairs fit."""
+        return self.has_exact_edits and self.fits(n_points)
+
+    def fits(self, n_points: int) -> bool:
+        """Whether this many points can be clustered within the memory that a matrix of all pairs may take."""
+        linkage = self.scheme.linkage
+        # A spanning tree needs no matrix; radii need a full one beside the triangle.
+        n_values = 0 if linkage.is_spanning else n_points**2 * (3 if linkage.has_centers else 1) // 2
+        return n_values * 8 <= self.aim.working_memory * 2**20
+
     @property
     def n_bytes(self) -> int:
         """Memory of the columns in use."""

@@ -60,10 +60,11 @@ class Report:
     homogeneous : bool
         Whether the tree is known to be homogeneous: no checks are pending. A stable Ward tree need not be.
     stable : bool
-        Whether no blocking pair was found: by searches of the hierarchy's width, so that with ``search_width=None``
-        there is none.
+        Whether no blocking pair was found: by searches of the hierarchy's width, so that there is none if they are
+        exhaustive.
     certified : bool
-        Whether that is a proof, so that the tree is the batch tree: with ``search_width=None``, and for single linkage.
+        Whether that is a proof, so that the tree is the batch tree: with exhaustive searches, which are the default
+        where they are cheap, and for single linkage.
     history : tuple of (seconds, quality, moves and grafts)
         Their values at some times since the start, at growing intervals; the last entry is the end.
     stopped_by : str or None
@@ -173,6 +174,8 @@ def run(
     to_stable = until == "stable"
     with Uninterrupted(), lock.access:
         live.move_towards(until)
+        if to_stable:
+            live.adapt_width(live.n_points)
         if live.n_pending == 0 and live.n_guarded:
             live.rebuild()  # the guard stopped an earlier run: try again
         if to_stable:
@@ -206,7 +209,7 @@ def run(
             quality=moment[1],
             homogeneous=is_done and (not to_stable or live.scheme.linkage.strongly_reducible),
             stable=is_stable,
-            certified=is_stable and (live.aim.search_width is None or live.scheme.linkage.is_spanning),
+            certified=is_stable and (live.width is None or live.scheme.linkage.is_spanning),
             history=(*history, moment),
             stopped_by="guard" if stopped_by == until and live.n_guarded else stopped_by,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,11 +41,17 @@ class Exact:
         Values between the clusters that merge last.
     n_changes : int
         The number of moves and grafts that had been made: if there are more now, it is another tree.
+    order : array or None
+        Its inner nodes, as the last edit merged them; not in copies.
+    run : Repair or None
+        Room for the next edit; not in copies.
     """
 
     slack: NDArray[np.float64]
     top: Any
     n_changes: int
+    order: NDArray[np.int32] | None = field(default=None, repr=False)
+    run: Any = field(default=None, repr=False)
 
     def copy(self) -> Exact:
         """One that shares nothing with this one."""
@@ -60,8 +66,15 @@ class Exact:
         return Exact(np.concatenate([self.slack, np.full(more, np.inf)]), self.top._replace(slot=slot), self.n_changes)
 
 
-def merge_order(live: LiveTree) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """The inner nodes in the order of their merges, children first; and, by node, heights made monotone."""
+def merge_order(live: LiveTree, kept: NDArray[np.int32] | None = None) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The inner nodes in the order of their merges, children first; and, by node, heights made monotone.
+
+    The order that the last edit has left is taken if no two heights in it are equal.
+    """
+    if kept is not None:
+        level = np.zeros(live.tree.parent.size)
+        if kernels.shared.repair.find_levels(live.tree, kept, level):
+            return kept, level
     nodes = live.nodes()
     inner = nodes[np.flatnonzero(nodes & 1)]
     level = np.zeros(live.tree.parent.size)
@@ -75,7 +88,7 @@ def trimmed(live: LiveTree) -> Exact | None:
     exact = live.exact
     if exact is None or not live.is_exact or exact.top.node.size <= kernels.shared.repair.SLOTS_EACH * SMALLEST_TOP:
         return exact if live.is_exact else None
-    order, _ = merge_order(live)
+    order, _ = merge_order(live, exact.order)
     last = order[-(SMALLEST_TOP - 1) :]
     nodes = np.concatenate([live.tree.left[last], live.tree.right[last]])
     nodes = nodes[exact.top.slot[nodes] != NULL]
@@ -118,18 +131,21 @@ def edit(live: LiveTree, leaves: NDArray[np.int32], comes: bool) -> bool:
 
     False, and nothing has changed, if it is none, or there are so many that they are better clustered.
     """
-    if live.exact is None or not live.is_exact or leaves.size > MOST_REPAIRS:
+    if not live.is_exact or not live.is_to_be_exact or leaves.size > MOST_REPAIRS:
         return False
+    assert live.exact is not None
     exact = live.exact = live.exact.with_room(live.tree.parent.size)
-    run = _new_run(live, exact)
+    if exact.run is None:
+        exact.run = _new_run(live, exact)
     for k, leaf in enumerate(leaves.tolist()):
-        order, level = merge_order(live)
-        run = run._replace(order=order, level=level)
+        order, level = merge_order(live, exact.order)
+        run = exact.run._replace(order=order, level=level)
         run.state[:] = 0
         run.state["point"], run.state["comes"], run.state["patience"] = leaf, comes, _patience(live)
         if kernels.shared.repair.repair(live.tree, live.tag, run, live.n_used):
             _recover(live, leaves[k + 1 :], comes)
             return True
+        exact.order = run.made[: run.state["n_made"][0]].copy()
     return True
 
 
@@ -197,9 +213,11 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
         others=ints(),
         late=ints(),
         active=ints(n_rows),
+        nearest=ints(n_rows),
         event=np.empty(size),
         event_node=ints(),
         order=ints(0),
+        made=ints(),
         value=np.empty((n_rows, size)),
         is_exact=np.empty((n_rows, size), np.uint8),
         piece_size=np.empty(n_pieces),

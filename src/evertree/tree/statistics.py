@@ -47,6 +47,10 @@ KEPT = ("mean", "variance", "height", "radius")
 FEWEST_TO_REORDER = 30_000
 
 
+#: Up to this many points, an automatic search width means an exact tree: an edit takes about a millisecond.
+MOST_EXACT = 2_000
+
+
 class MeanLiveTree(LiveTree):
     """A tree whose nodes have sufficient statistics.
 
@@ -86,6 +90,10 @@ class MeanLiveTree(LiveTree):
     def _metric(self) -> Metric:
         assert self.scheme.vectors is not None
         return self.scheme.vectors
+
+    def is_cheap(self, n_points: int) -> bool:
+        """Whether a tree of this many points is to be exact if the search width is automatic."""
+        return n_points <= MOST_EXACT and self.has_exact_edits
 
     @property
     def n_bytes(self) -> int:

@@ -39,7 +39,7 @@ def data_of(page: str) -> dict:
 
 @pytest.fixture
 def h(rng):
-    h = et.Hierarchy()
+    h = et.Hierarchy(search_width=4)
     h.insert(rng.normal(size=(60, 3)), keys=[f"p{i}" for i in range(60)])
     h.remove(["p3", "p4"])
     h.refine()

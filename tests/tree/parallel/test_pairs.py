@@ -18,6 +18,8 @@ from evertree.tree.parallel import pairs
 from evertree.tree.parallel.pairs import Sharing
 from helpers import definition, nested, params_of
 
+pytestmark = pytest.mark.usefixtures("searched")
+
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 LINKAGES = ["single", "complete", "average", "minimax"]
 NUMBERS_OF_THREADS = (1, 2, 3) if COMPILED else (2,)

@@ -19,6 +19,8 @@ from evertree.tree import refine
 from evertree.tree.parallel import insert, rounds, treelets
 from helpers import WITH_STATISTICS, fingerprint, hard_data, params_of
 
+pytestmark = pytest.mark.usefixtures("searched")
+
 
 @pytest.fixture(autouse=True)
 def small_is_large(monkeypatch):

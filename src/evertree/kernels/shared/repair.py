@@ -74,6 +74,7 @@ REPAIR_STATE = counters(
     "has_top",  # whether all clusters have slots from now on
     "patience",  # how many pairs of points may still be compared, bounds or not, before it takes too long
     "position",  # in `order`: the next merge of the old tree
+    "n_made",  # entries of `made`
 )
 RepairState = Annotated[NDArray[Any], Array(REPAIR_STATE)]
 
@@ -125,9 +126,11 @@ class Repair(NamedTuple):
     others: Ints
     late: Ints  # those that have lost their sibling and would have merged with it by now, but are not active
     active: Ints  # (n_rows,) the active ones; the place of each is its row
+    nearest: Ints  # (n_rows,) for each, which cluster has its smallest value, unless that has merged
     event: Floats  # a heap: the level at which to look at a cluster
     event_node: Ints
     order: Ints  # the inner nodes of the old tree in the order of their merges
+    made: Ints  # those of the new tree
     value: FloatMatrix  # (n_rows, capacity) for each active cluster, bounds on ζ to every other
     is_exact: ByteMatrix  # (n_rows, capacity) whether that is the value
     piece_size: Floats  # (n_pieces,)
@@ -233,10 +236,11 @@ def follow_values(linkage, run, p):
 @inline
 def note_value(run, u, v, value, error):
     """Keep ζ of two nodes, if both have slots."""
-    s, t = run.top.slot[u], run.top.slot[v]
-    if s != NULL and t != NULL:
-        run.top.value[s, t] = run.top.value[t, s] = value
-        run.top.error[s, t] = run.top.error[t, s] = error
+    if run.top.node.size > 0:
+        s, t = run.top.slot[u], run.top.slot[v]
+        if s != NULL and t != NULL:
+            run.top.value[s, t] = run.top.value[t, s] = value
+            run.top.error[s, t] = run.top.error[t, s] = error
 
 
 @step
@@ -451,9 +455,10 @@ def bound_between(linkage, tree, run, k, u):
         return run.value[run.row[u], k], run.is_exact[run.row[u], k] != 0
     if run.rank[k] == run.rank[u]:  # siblings, one of which is about to merge with another cluster
         return run.height[run.parent[k]], True
-    value, error = present_value(linkage, run, k, u)
-    if error <= LARGEST_ERROR:
-        return value, True
+    if run.top.node.size > 0:
+        value, error = present_value(linkage, run, k, u)
+        if error <= LARGEST_ERROR:
+            return value, True
     return max(old_bound(linkage, run, k, u), bound_by_distance(linkage, tree, run, k, u)), False
 
 
@@ -730,6 +735,13 @@ def leave(run, u):
 
 
 @inline
+def note_made(run, u):
+    """Write down that two clusters were merged into `u`."""
+    run.made[run.state["n_made"][0]] = u
+    run.state["n_made"][0] += 1
+
+
+@inline
 def give_row(run, u):
     """Make `u` active, if there is a row left; return whether there is."""
     k = run.state["n_active"][0]
@@ -753,7 +765,7 @@ def take_row(run, u):
             v = run.alive[t]
             run.value[k, v] = run.value[last, v]
             run.is_exact[k, v] = run.is_exact[last, v]
-        run.active[k] = other
+        run.active[k], run.nearest[k] = other, run.nearest[last]
         run.row[other] = k
 
 
@@ -822,6 +834,7 @@ def merge_again(linkage, tree, run, u):
     level = run.level[u]  # rounding aside, no bound is below it
     run.slack[a], run.slack[b] = max(slack_a, level), max(slack_b, level)
     enter(run, u)
+    note_made(run, u)
 
 
 @step
@@ -856,18 +869,20 @@ def activate(linkage, tree, run, c):
         return False
     if not run.is_new[c]:
         make_piece(linkage, tree, run, c)
-    least = np.inf
+    least, nearest = np.inf, np.int64(NULL)
     for t in range(run.state["n_alive"][0]):
         u = np.int64(run.alive[t])
         if u != c:
             value, is_exact = value_at_first(linkage, tree, run, c, u)
             run.value[n_active, u] = value
             run.is_exact[n_active, u] = is_exact
-            least = min(least, value)
+            if value < least:
+                least, nearest = value, u
             if run.row[u] != NULL:
                 run.value[run.row[u], c] = value
                 run.is_exact[run.row[u], c] = is_exact
     give_row(run, c)
+    run.nearest[n_active] = nearest
     push_event(run, least, c)
     return True
 
@@ -924,7 +939,7 @@ def merge_new(linkage, tree, run, c, k, value):
     if run.state["has_top"][0]:
         give_slot(run, w)
     row = np.int64(run.row[c])
-    least, slack_c, slack_k = np.inf, np.inf, np.inf
+    least, nearest, slack_c, slack_k = np.inf, np.int64(NULL), np.inf, np.inf
     for t in range(run.state["n_alive"][0]):
         u = np.int64(run.alive[t])
         a, a_is_exact = run.value[row, u], run.is_exact[row, u] != 0
@@ -933,15 +948,17 @@ def merge_new(linkage, tree, run, c, k, value):
         z, is_exact = value_of_new(linkage, tree, run, w, u, a, a_is_exact, b, b_is_exact)
         run.value[row, u] = z
         run.is_exact[row, u] = is_exact
-        least = min(least, z)
+        if z < least:
+            least, nearest = z, u
         if is_exact:
             note_value(run, w, u, z, ERROR_OF_RECURRENCE)
         if run.row[u] != NULL:
             run.value[run.row[u], w] = z
             run.is_exact[run.row[u], w] = is_exact
     run.slack[c], run.slack[k] = max(slack_c, value), max(slack_k, value)
-    run.row[c], run.row[w], run.active[row] = NULL, row, w
+    run.row[c], run.row[w], run.active[row], run.nearest[row] = NULL, row, w, nearest
     enter(run, w)
+    note_made(run, w)
     if run.row[k] != NULL:
         take_row(run, k)
     if run.state["n_alive"][0] > 1:
@@ -956,20 +973,33 @@ def next_level(run):
 
 
 @step
-def look_at(linkage, tree, run, c):
-    """Merge active cluster `c` if that comes next, or else look again when it may."""
+def look_at(linkage, tree, run, c, expected):
+    """Merge active cluster `c` if that comes next, or else look again when it may; no value is below `expected`."""
     level = next_level(run)
     others = run.event[0] if run.state["n_events"][0] > 0 else np.inf
     row = np.int64(run.row[c])
-    best, smallest, least = np.int64(NULL), np.inf, np.inf
+    best = np.int64(run.nearest[row])
+    if best != NULL and run.place[best] != NULL and run.is_exact[row, best] and run.value[row, best] == expected:
+        if expected < level and expected <= others:
+            merge_new(linkage, tree, run, c, best, expected)
+        else:
+            push_event(run, expected, c)
+        return
+    best, smallest, least, nearest = np.int64(NULL), np.inf, np.inf, np.int64(NULL)
+    n_bounds = 0
     for t in range(run.state["n_alive"][0]):
         u = np.int64(run.alive[t])
-        if u != c and run.is_exact[row, u]:
-            value = run.value[row, u]
-            least = min(least, value)
-            if value < smallest and value < level and value <= others:
-                best, smallest = u, value
-    for t in range(run.state["n_alive"][0]):
+        if u == c:
+            continue
+        if not run.is_exact[row, u]:
+            n_bounds += 1
+            continue
+        value = run.value[row, u]
+        if value < least:
+            least, nearest = value, u
+        if value < smallest and value < level and value <= others:
+            best, smallest = u, value
+    for t in range(run.state["n_alive"][0] if n_bounds else 0):
         u = np.int64(run.alive[t])
         if u == c or run.is_exact[row, u]:
             continue
@@ -987,8 +1017,10 @@ def look_at(linkage, tree, run, c):
                 run.is_exact[run.row[u], c] = is_exact
             if is_exact and value < smallest and value < level and value <= others:
                 best, smallest = u, value
-        least = min(least, value)
+        if value < least:
+            least, nearest = value, u
     if best == NULL:
+        run.nearest[row] = nearest
         push_event(run, least, c)
     else:
         merge_new(linkage, tree, run, c, best, smallest)
@@ -1066,15 +1098,28 @@ def run_up(linkage, tree, run):
             else:
                 merge_again(linkage, tree, run, u)
             continue
+        expected = run.event[0]
         u = pop_event(run)
         if run.place[u] == NULL:
             continue
         if run.row[u] != NULL:
-            look_at(linkage, tree, run, u)
+            look_at(linkage, tree, run, u, expected)
         elif not activate(linkage, tree, run, u):
             return False
         if takes_too_long(tree, run):
             return False
+    return True
+
+
+@kernel
+def find_levels(tree: AnyTree, order: Ints, level: Floats) -> bool:
+    """Heights made monotone, of inner nodes with children first; whether each is above the one before it. O(n)."""
+    last = -np.inf
+    for u in order:
+        level[u] = max(tree.height[u], level[tree.left[u]], level[tree.right[u]])
+        if not level[u] > last:
+            return False
+        last = level[u]
     return True
 
 
@@ -1088,7 +1133,8 @@ def repair(tree: AnyTree, linkage: AnyLinkage, run: Repair, n_nodes: int) -> int
     """
     begin(tree, run, n_nodes)
     begin_errors(tree, run, n_nodes)
-    measure(linkage, tree, run)
+    if tree.state["root"][0] != NULL:
+        measure(linkage, tree, run)
     i, comes = run.state["point"][0], run.state["comes"][0]
     for u in range(0, n_nodes, 2):
         if u != i and (tree.parent[u] > NULL or tree.state["root"][0] == u):
