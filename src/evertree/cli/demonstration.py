@@ -193,8 +193,8 @@ def _comparison(live: Row, batch: Row, others: list[float]) -> str:
     return (
         f"After {live.n_edited:,} edits, without a rebuild, the live tree is a batch tree: each of its merges was the "
         f"smallest one when it was made, as h.certify() has checked. {here:.1%} of its clusters are those of the batch "
-        f"tree above, and {min(others):.1%} to {max(others):.1%} after the same edits in {len(others)} other orders. Where "
-        "it is not all of them, merges tie: pixels are whole numbers, and either of two equal merges is right."
+        f"tree above, and {min(others):.1%} to {max(others):.1%} after the same edits in {len(others)} other orders. "
+        "Where it is not all of them, merges tie: pixels are whole numbers, and either of two equal merges is right."
     )
 
 
