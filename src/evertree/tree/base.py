@@ -379,7 +379,7 @@ class LiveTree(ABC):
             return self.aim.search_width
         return None if self.search.state["reach"][0] == EVERYWHERE else AUTO_WIDTH
 
-    def adapt_width(self, n_points: int, may_widen: bool = True) -> None:
+    def adapt_width(self, n_points: int) -> None:
         """Let an automatic search width fit this many points.
 
         A tree that has become small is searched exhaustively only well below the limit, so that it does not go to and
@@ -391,9 +391,14 @@ class LiveTree(ABC):
         if reach[0] == EVERYWHERE:
             if not self.is_cheap(n_points):
                 reach[0] = BY_DESCENT
-        elif may_widen and self.is_cheap(2 * n_points):
+        elif self.is_cheap(2 * n_points):
             reach[0] = EVERYWHERE
             self.note_all_due()
+
+    def note_clustered(self) -> None:
+        """Let an automatic search width fit a tree that has just been clustered: it is exact if that is cheap."""
+        if self.aim.search_width == AUTO and self.is_cheap(self.n_points):
+            self.search.state["reach"][0] = EVERYWHERE
 
     @property
     def is_to_be_exact(self) -> bool:
@@ -457,12 +462,11 @@ class LiveTree(ABC):
     def reserve(self, n_more: int) -> None:
         """Make room for `n_more` points. O(1) amortised. If there is not enough memory, nothing changes."""
         needed = self.n_points + n_more
-        self.adapt_width(needed)
-        if 2 * needed <= self.tree.parent.size:
-            return
         if needed > MOST_POINTS:
             raise DimensionError(f"a hierarchy holds at most {MOST_POINTS:,} points; this would make {needed:,}")
-        self._lay_out(min(max(needed, self.capacity + self.capacity // 2), MOST_POINTS))
+        if needed > self.capacity:
+            self._lay_out(min(max(needed, self.capacity + self.capacity // 2), MOST_POINTS))
+        self.adapt_width(needed)
 
     def warm_up(self) -> None:
         """Compile, or load from disk, the kernels of refinement, so that later deadlines are met."""
@@ -532,8 +536,6 @@ class LiveTree(ABC):
         if counters[GOAL] != (STABLE if self.aim.is_stable else HOMOGENEOUS):
             self.move_towards(self.aim.goal)
         counters[GRAFTS_BEFORE] = counters[GRAFTS]
-        if self.aim.search_width == AUTO:
-            self.adapt_width(self.n_points + 1, may_widen=False)
         self.search.lightest[0] = self._lightest
 
     def forget_bounds(self) -> None:

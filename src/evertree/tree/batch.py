@@ -56,6 +56,7 @@ def cluster(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[],
     heights = Z[:, 2].copy()
     shape_from_linkage(live, leaves, Z)
     live.take_heights(heights)
+    live.note_clustered()
     live.exact = new_exact(live) if live.is_to_be_exact else None
     if live.exact is not None and isinstance(live, PairLiveTree) and not live.scheme.linkage.has_centers:
         _find_slack(live, leaves, merges[order], live.exact)

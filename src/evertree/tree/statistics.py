@@ -277,6 +277,7 @@ class MeanLiveTree(LiveTree):
         if not (has_room and self._lightest <= 1.0 and self._is_simple(x)):
             return NULL
         self.begin_edit()
+        self.adapt_width(self.n_points + 1)
         columns, limits = (self.tree, self.work, self.search, self.tag), self._limits
         return kernels.statistics.one_point.insert_point(*columns, x, birth, *limits, self.aim.is_stable)
 

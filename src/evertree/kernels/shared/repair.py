@@ -94,7 +94,7 @@ class Top(NamedTuple):
 
 @described
 class Repair(NamedTuple):
-    """The tree before an edit, and the state of the batch run after it. All but the last have a row for each node."""
+    """The tree before an edit, and the state of the batch run after it. If nothing else is said, a row for each node."""
 
     parent: Ints  # of the old tree, as all before `slack`
     left: Ints
@@ -129,7 +129,7 @@ class Repair(NamedTuple):
     nearest: Ints  # (n_rows,) for each, which cluster has its smallest value, unless that has merged
     event: Floats  # a heap: the level at which to look at a cluster
     event_node: Ints
-    order: Ints  # the inner nodes of the old tree in the order of their merges
+    order: Ints  # (n_points - 1,) the inner nodes of the old tree in the order of their merges
     made: Ints  # those of the new tree
     value: FloatMatrix  # (n_rows, capacity) for each active cluster, bounds on ζ to every other
     is_exact: ByteMatrix  # (n_rows, capacity) whether that is the value
@@ -270,7 +270,7 @@ def choose_top(linkage, tree, run):
         if u < 0 or run.place[u] != NULL or run.is_lost[u] or run.parent[u] == NULL or run.is_lost[run.parent[u]]:
             continue
         if is_leaf(u) or run.rank[run.left[u]] < run.state["position"][0]:  # it was there
-            top.slot[u] = top.node[s] = NULL
+            top.slot[u] = top.node[s] = run.slot[u] = NULL
     for t in range(run.state["n_alive"][0]):
         if top.slot[run.alive[t]] == NULL:
             give_slot(run, run.alive[t])
@@ -1127,8 +1127,8 @@ def find_levels(tree: AnyTree, order: Ints, level: Floats) -> bool:
 def repair(tree: AnyTree, linkage: AnyLinkage, run: Repair, n_nodes: int) -> int:
     """Insert the point of ``run.state`` into a batch tree, or remove it, so that it is one again.
 
-    `order`, `level` and `slack` are those of the tree; `n_nodes` of its rows are in use. All counts are 0. Returns 0;
-    or 1 if there were too few rows of values, or it took too long: then the tree is any tree of its points, without
+    `order`, `level` and `slack` are those of the tree; `n_nodes` of its rows are in use. All numbers of entries are 0. Returns
+    0; or 1 if there were too few rows of values, or it took too long: then the tree is any tree of its points, without
     heights.
     """
     begin(tree, run, n_nodes)
