@@ -1127,9 +1127,9 @@ def find_levels(tree: AnyTree, order: Ints, level: Floats) -> bool:
 def repair(tree: AnyTree, linkage: AnyLinkage, run: Repair, n_nodes: int) -> int:
     """Insert the point of ``run.state`` into a batch tree, or remove it, so that it is one again.
 
-    `order`, `level` and `slack` are those of the tree; `n_nodes` of its rows are in use. All numbers of entries are 0. Returns
-    0; or 1 if there were too few rows of values, or it took too long: then the tree is any tree of its points, without
-    heights.
+    `order`, `level` and `slack` are those of the tree; `n_nodes` of its rows are in use. All numbers of entries are 0.
+    Returns 0; or 1 if there were too few rows of values, or it took too long: then the tree is any tree of its points,
+    without heights.
     """
     begin(tree, run, n_nodes)
     begin_errors(tree, run, n_nodes)
