@@ -22,8 +22,11 @@ LINKAGE = Linkage(
 
 
 def factor(linkage, size_a, size_b):
-    """The harmonic sum |A| |B| / (|A| + |B|), in an order that does not overflow."""
-    return size_a / (size_a + size_b) * size_b
+    """The harmonic sum |A| |B| / (|A| + |B|), in an order that does not overflow.
+
+    In a kernel, / would raise an error for zero; loops that may do so are not vectorised.
+    """
+    return np.divide(size_a, size_a + size_b) * size_b
 
 
 def height_of(linkage, value):
