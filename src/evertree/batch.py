@@ -23,8 +23,9 @@ def agglomerate(
     """The tree of batch agglomerative clustering (HAC), as a live hierarchy.
 
     It takes quadratic time. Where values follow from means (Ward, and average on ``"sqeuclidean"``, ``"cosine"`` and
-    ``"correlation"``), memory is linear, `n_jobs` threads share the work, and clusters that are too far apart to matter
-    are not compared. All other linkages but single take a matrix of n² / 2 values, three times that for minimax.
+    ``"correlation"``), memory is linear, and `n_jobs` threads share the work. From 20 columns on, products of matrices
+    screen all pairs; below, clusters that are too far apart to matter are not compared. All other linkages but single
+    take a matrix of n² / 2 values, three times that for minimax.
 
     A batch tree is stable: `Hierarchy.certify` accepts it, and `Hierarchy.refine` finds nothing to do. A Ward batch
     tree need not be homogeneous.

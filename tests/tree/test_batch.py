@@ -251,8 +251,14 @@ def test_rounds_merge_as_the_definition_does(rng, linkage, metric):
         assert naive.clusters(nested(h)) == naive.clusters(naive.batch(definition(h), 30))
 
 
+@pytest.fixture
+def no_products(monkeypatch):
+    """Nearest clusters are found by balls around tiles, in many columns, too."""
+    monkeypatch.setattr("evertree.tree.reciprocal.FEWEST_COLUMNS", 10**9)
+
+
 @pytest.mark.parametrize("n_columns", [1, 2, 5, 16, 17, 70])
-def test_what_is_skipped_does_not_matter(rng, n_columns):
+def test_what_is_skipped_does_not_matter(rng, no_products, n_columns):
     """Many tiles and groups, also with clusters of different sizes; columns are added in parts."""
     n = 1_500 if COMPILED else 150
     x = rng.normal(size=(n, n_columns)) * rng.choice([0.1, 1.0, 5.0], size=(n, 1))
@@ -306,7 +312,7 @@ def test_rounds_can_be_stopped(rng):
 
 
 @pytest.mark.parametrize("n_columns", [1, 3, 40])
-def test_balls_that_are_far_larger_than_gaps(n_columns):
+def test_balls_that_are_far_larger_than_gaps(no_products, n_columns):
     """The gap between a point and a ball is a small difference of two large distances."""
     for seed in range(20 if COMPILED else 3):
         rng = np.random.default_rng(seed)
@@ -316,7 +322,7 @@ def test_balls_that_are_far_larger_than_gaps(n_columns):
             et.agglomerate(x, linkage, metric).certify()
 
 
-def test_hubs_are_not_looked_for_again_and_again(monkeypatch):
+def test_hubs_are_not_looked_for_again_and_again(monkeypatch, no_products):
     """All points have the same nearest one, which merges with one after the other."""
     n = 300 if COMPILED else 60
     x = np.vstack([np.zeros((1, n)), np.diag(1.0 + 1e-3 * np.arange(n))])

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.linkages import Tag
 from evertree.tree.parallel.threads import Threads
+from evertree.tree.screening import Screening, can_screen
+
+#: Columns from which on matrix products are faster, for 10,000 points and more, clustered or not.
+FEWEST_COLUMNS = 20
 
 #: Clusters that look for their nearest in a round, if so many wait.
 _FEWEST_QUERIES = 16
@@ -20,6 +24,9 @@ _QUERIES_AT_ONCE = 1_024
 
 #: Points that are not divided further, but lie side by side as they come.
 _FEW = 32
+
+#: Points of a part that show in which column it is divided.
+_SEVERAL = 256
 
 
 def find_merges(
@@ -31,30 +38,22 @@ def find_merges(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
     """Merges of `points`, each cluster named by its first point, and ζ; None if it was stopped. Both are consumed."""
     step = kernels.statistics.reciprocal
-    n, m = points.shape
-    mean, size, variance, height = points, weights, np.zeros(n), np.zeros(n)
-    nearest, value, status = np.zeros(n, np.int32), np.zeros(n), np.full(n, step.STALE, np.uint8)
+    n = len(points)
+    variance, height, status = np.zeros(n), np.zeros(n), np.full(n, step.STALE, np.uint8)
+    clusters = step.Clusters(points, weights, variance, np.zeros(n, np.int32), np.zeros(n))
+    nearest, value = clusters.nearest, clusters.value
     merges, heights = np.empty((max(n - 1, 0), 2), np.int64), np.empty(max(n - 1, 0))
     live, equal = without_duplicates(points)
     done = len(equal)
     merges[:done], heights[:done] = equal, 0.0
-    np.add.at(size, equal[:, 0], size[equal[:, 1]])
+    np.add.at(weights, equal[:, 0], weights[equal[:, 1]])
     live = live[order_in_space(points[live])]
     most = live.size
     with Threads(n_threads) as threads:
+        search = _Search(tag, clusters, live, threads, should_stop)
         while live.size > 1:
             queries = _first_to_look(live, value, status == step.STALE, most)
-            tiles = step.new_tiles(live.size, m)
-            step.pack(mean, size, variance, live, tiles)
-            columns = tag, mean, size, variance, live, tiles, queries
-
-            def look(some: slice, columns: Any = columns) -> None:
-                for start in range(some.start, some.stop, _QUERIES_AT_ONCE):
-                    if not should_stop():
-                        stop = min(start + _QUERIES_AT_ONCE, some.stop)
-                        step.find_nearest(*columns, start, stop, np.empty(step.TILE), nearest, value)
-
-            threads.each(look, threads.slices(queries.size))
+            search.look(live, queries)
             if should_stop():
                 return None
             step.tell_nearest(live, queries, nearest, value, status)
@@ -63,11 +62,65 @@ def find_merges(
                 nearest[nearest[a]] = a
             before = done
             done = step.merge_reciprocal(
-                mean, size, variance, height, live, nearest, value, status, merges, heights, done
+                points, weights, variance, height, live, nearest, value, status, merges, heights, done
             )
+            search.note_merges(merges[before:done])
             live = live[status[live] != step.GONE]
             most = max(_FEWEST_QUERIES, 4 * (done - before)) if done > before else 2 * most
     return merges, heights
+
+
+class _Search:
+    """The search for nearest clusters: by matrix products where they pay, and otherwise by balls around tiles.
+
+    It does not matter which: the values that decide are computed the same way.
+    """
+
+    def __init__(
+        self,
+        tag: Tag,
+        clusters: Any,
+        live: NDArray[np.int32],
+        threads: Threads,
+        should_stop: Callable[[], bool],
+    ) -> None:
+        self._tag, self._clusters, self._threads, self._should_stop = tag, clusters, threads, should_stop
+        wide = clusters.mean.shape[1] >= FEWEST_COLUMNS and live.size > 1
+        self._dtypes = ["float64", "float32"] if wide and can_screen(clusters.mean, clusters.size) else []
+        self._screening: Screening | None = None
+
+    def look(self, live: NDArray[np.int32], queries: NDArray[np.int32]) -> None:
+        """Find the nearest of the clusters at some positions in `live`."""
+        while queries.size and not self._should_stop():
+            if self._screening is None:
+                if not self._dtypes:
+                    self._look_by_balls(live, queries)
+                    return
+                self._screening = Screening(
+                    self._tag, self._clusters, live, self._dtypes.pop(), self._threads, self._should_stop
+                )
+            queries = queries[~self._screening.look(live[queries])]
+            if not self._screening.pays:
+                self._screening = None
+
+    def note_merges(self, merges: NDArray[np.int64]) -> None:
+        """Note that pairs of slots were merged into the first of each."""
+        if self._screening is not None:
+            self._screening.note_merges(merges)
+
+    def _look_by_balls(self, live: NDArray[np.int32], queries: NDArray[np.int32]) -> None:
+        step, clusters = kernels.statistics.reciprocal, self._clusters
+        tiles = step.new_tiles(live.size, clusters.mean.shape[1])
+        step.pack(*clusters[:3], live, tiles)
+        columns = self._tag, *clusters[:3], live, tiles, queries
+
+        def look(some: slice) -> None:
+            for start in range(some.start, some.stop, _QUERIES_AT_ONCE):
+                if not self._should_stop():
+                    stop = min(start + _QUERIES_AT_ONCE, some.stop)
+                    step.find_nearest(*columns, start, stop, np.empty(step.TILE), clusters.nearest, clusters.value)
+
+        self._threads.each(look, self._threads.slices(queries.size))
 
 
 def _first_to_look(
@@ -100,15 +153,15 @@ def without_duplicates(points: NDArray[np.float64]) -> tuple[NDArray[np.int32], 
 
 
 def order_in_space(points: NDArray[np.float64]) -> NDArray[np.int32]:
-    """The points in an order in which those close to each other are near: halves by the column of largest spread."""
+    """The points in an order in which those close to each other are near: halves by a column of large spread."""
     order = np.arange(len(points), dtype=np.int32)
     parts = [(0, len(points))]
     while parts:
         start, stop = parts.pop()
         if stop - start > _FEW:
             some = order[start:stop]
-            here = points[some]
-            column = here[:, int(np.argmax(here.max(axis=0) - here.min(axis=0)))]
+            here = points[some[:: -(-some.size // _SEVERAL)]]
+            column = points[some, int(np.argmax(here.max(axis=0) - here.min(axis=0)))]
             # Whole tiles on the left, so that a tile is not divided.
             half = max((stop - start) // (2 * _FEW) * _FEW, _FEW)
             order[start:stop] = some[np.argpartition(column, half)]

@@ -4,6 +4,7 @@ from . import (
     merge,
     one_point,
     reciprocal,
+    screening,
     search,
     treelets,
 )
@@ -14,6 +15,7 @@ __all__ = [
     "merge",
     "one_point",
     "reciprocal",
+    "screening",
     "search",
     "treelets",
 ]

@@ -8,8 +8,9 @@ A cluster is named by its oldest point, its *slot*. A value is the same to the l
 equal values the pair whose slots have the smallest exclusive or comes first: the first pair of all is reciprocal, so
 each round merges some; and points on a grid pair off at once, where otherwise the oldest might be nearest to all.
 
-Clusters that are near each other lie in the same *tile*: TILE of them, column by column, with a ball around their
-means. A tile, or a group of tiles, is skipped if its ball is too far away to matter.
+In many columns `screening` finds the nearest. In few, clusters that are near each other lie in the same *tile*: TILE of
+them, column by column, with a ball around their means. A tile, or a group of tiles, is skipped if its ball is too far
+away to matter.
 """
 
 from __future__ import annotations
@@ -43,6 +44,17 @@ KNOWN, STALE, MERGED, GONE = 0, 1, 2, 3
 
 #: A linkage that follows from means.
 LinkageOfMeans = Annotated[Any, Linked(lambda linkage: linkage.statistics is not None)]
+
+
+@described
+class Clusters(NamedTuple):
+    """All clusters, by slot."""
+
+    mean: FloatMatrix
+    size: Floats
+    variance: Floats
+    nearest: Ints  # the slot of the nearest other one
+    value: Floats  # and ζ
 
 
 @described
@@ -154,14 +166,19 @@ def least_beyond(linkage, x, size_a, variance_a, center, radius, least, t):
 
 
 @inline
+def sum_of_four(e, f, g, h):
+    """The sum of four squares, in the order in which all distances are summed."""
+    return (e * e + f * f) + (g * g + h * h)
+
+
+@inline
 def add_columns(x, tile, start, stop, sums):
     """Add the squared differences in some columns between `x` and each cluster of a tile. O(TILE) a column."""
     j = start
     while j + 4 <= stop:
         a, b, c, d = tile[j], tile[j + 1], tile[j + 2], tile[j + 3]
         for k in range(TILE):
-            e, f, g, h = x[j] - a[k], x[j + 1] - b[k], x[j + 2] - c[k], x[j + 3] - d[k]
-            sums[k] += (e * e + f * f) + (g * g + h * h)
+            sums[k] += sum_of_four(x[j] - a[k], x[j + 1] - b[k], x[j + 2] - c[k], x[j + 3] - d[k])
         j += 4
     while j < stop:
         a = tile[j]

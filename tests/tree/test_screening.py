@@ -1,0 +1,219 @@
+"""Nearest clusters by matrix products: the same merges as without them, to the last bit."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+import evertree as et
+from evertree.kernels import statistics
+from evertree.kernels.statistics.screening import LENGTH, exact_value, screened
+from evertree.tree import reciprocal, screening
+from evertree.tree.reciprocal import find_merges
+from evertree.tree.screening import Screening, can_screen
+
+COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+
+N = 700 if COMPILED else 50
+
+MEANS = [("ward", "euclidean"), ("average", "sqeuclidean")]
+
+#: More columns than there are.
+NEVER = 10**9
+
+
+def data(m: int) -> dict[str, np.ndarray]:
+    """Points in `m` columns on which rounding, ties or ranges may go wrong."""
+    rng = np.random.default_rng(m)
+    x = rng.normal(size=(N, m))
+    centers = rng.normal(size=(5, m))[rng.integers(0, 5, size=N)]
+    constant = x.copy()
+    constant[:, m // 2 :] = 7.0
+    return {
+        "normal": x,
+        "float32": x.astype(np.float32),
+        "grid": rng.integers(0, 3, size=(N, m)).astype(float),
+        "few values": rng.integers(0, 2, size=(N, m)) * (rng.random(size=m) < 0.3),
+        "duplicates": x[rng.integers(0, N // 3, size=N)],
+        "far away": 1e8 + x,
+        "tight": centers + 1e-6 * x,
+        "tighter": centers + 1e-13 * x,
+        "outlier": np.vstack([x, np.full((1, m), 1e12)]),
+        "many scales": x * 10.0 ** rng.uniform(-8, 8, size=(N, 1)),
+        "huge": x * 1e150,
+        "large": x * 1e110,
+        "tiny": x * 1e-150,
+        "small": x * 1e-110,
+        "constant columns": constant,
+        "equally far": np.eye(N),
+    }
+
+
+def merges_of(x, linkage, weights=None, n_threads=1, should_stop=lambda: False):
+    """All merges and values."""
+    weights = np.ones(len(x)) if weights is None else weights.copy()
+    tag = et.Hierarchy(*linkage).state.live.tag
+    return find_merges(tag, np.array(x, float), weights, n_threads, should_stop)
+
+
+def assert_same_both_ways(monkeypatch, *args, **options):
+    """Merges by products, and without."""
+    found = []
+    for fewest in (1, NEVER):
+        monkeypatch.setattr(reciprocal, "FEWEST_COLUMNS", fewest)
+        found.append(merges_of(*args, **options))
+    for mine, theirs in zip(*found, strict=True):
+        assert np.array_equal(mine, theirs)
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """All that screens: it is noted."""
+    found = []
+    init = Screening.__init__
+
+    def note(self, *args):
+        found.append(self)
+        init(self, *args)
+
+    monkeypatch.setattr(Screening, "__init__", note)
+    return found
+
+
+@pytest.mark.parametrize("m", [1, 3, 34])
+@pytest.mark.parametrize("name", data(1))
+@pytest.mark.parametrize("linkage", MEANS, ids=["ward", "average"])
+def test_merges_are_the_same(monkeypatch, linkage, name, m):
+    assert_same_both_ways(monkeypatch, data(m)[name], linkage)
+
+
+@pytest.mark.parametrize("spread", [0.5, 8, 17])
+@pytest.mark.parametrize("linkage", MEANS, ids=["ward", "average"])
+def test_weights(rng, monkeypatch, made, linkage, spread):
+    x = rng.normal(size=(N, 21))
+    assert_same_both_ways(monkeypatch, x, linkage, 10.0 ** rng.uniform(-spread, spread, size=N))
+    assert bool(made) == (spread < 10)
+
+
+@pytest.mark.parametrize("linkage", MEANS, ids=["ward", "average"])
+def test_in_many_parts(rng, monkeypatch, linkage):
+    """Blocks, threads and lists are as small as can be."""
+    monkeypatch.setattr(screening, "_ROWS", 8)
+    monkeypatch.setattr(screening, "_ENTRIES", 16)
+    monkeypatch.setattr(screening, "_FEW", 0)
+    monkeypatch.setattr(screening, "_FEWEST_IN_USE", 1.0)
+    x = rng.normal(size=(101, 21)).round(1)
+    assert_same_both_ways(monkeypatch, x, linkage, n_threads=3)
+
+
+def test_the_tree_is_the_same(rng, monkeypatch, made):
+    x = rng.normal(size=(N, 40)) * rng.choice([0.1, 1.0, 5.0], size=(N, 1))
+    for metric in ("sqeuclidean", "cosine"):
+        by_products = [et.agglomerate(x, "average", metric, n_jobs=n_jobs).linkage_matrix() for n_jobs in (None, 2)]
+        assert made
+        with monkeypatch.context() as patch:
+            patch.setattr(reciprocal, "FEWEST_COLUMNS", NEVER)
+            plain = et.agglomerate(x, "average", metric).linkage_matrix()
+        for tree in by_products:
+            assert np.array_equal(tree, plain)
+        made.clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "dtypes"),
+    [
+        ("normal", ["float32"]),
+        ("far away", ["float32"]),
+        ("large", ["float32"]),
+        ("huge", []),
+        ("tiny", []),
+        ("outlier", ["float32", "float64"]),
+        ("equally far", ["float32", "float64"]),
+    ],
+)
+def test_precision_follows_the_data(monkeypatch, made, name, dtypes):
+    """Where float32 leaves too many pairs to compute, float64 is tried, and then no products at all."""
+    monkeypatch.setattr(reciprocal, "FEWEST_COLUMNS", 1)
+    merges_of(data(34)[name], MEANS[0])
+    assert [str(one._block.dtype) for one in made] == dtypes
+
+
+def test_what_can_be_screened():
+    ones = np.ones(4)
+    x = np.arange(8.0).reshape(4, 2)
+    assert can_screen(x, ones)
+    assert not can_screen(np.ones((4, 2)), ones)
+    assert not can_screen(np.full((4, 2), 1.7e308) * [[1], [-1], [1], [-1]], ones)
+    assert not can_screen(x * 1e150, ones)
+    assert not can_screen(x, ones * 1e20)
+    assert not can_screen(x, ones * 1e-20)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["normal", "far away", "tight", "outlier", "many scales", "large", "small"])
+@pytest.mark.parametrize("linkage", MEANS, ids=["ward", "average"])
+def test_bounds_are_below_values(monkeypatch, made, linkage, name, dtype):
+    """Whichever way products are summed; and they are near."""
+    rng = np.random.default_rng(0)
+    x = data(34)[name][:40]
+    n = len(x)
+    clusters = statistics.reciprocal.Clusters(
+        x.copy(), rng.uniform(0.5, 9.0, n), rng.uniform(size=n) * x.var(), np.zeros(n, np.int32), np.zeros(n)
+    )
+    tag = et.Hierarchy(*linkage).state.live.tag
+    live = np.arange(n, dtype=np.int32)
+    with reciprocal.Threads(1) as threads:
+        places = Screening(tag, clusters, live, dtype, threads, lambda: False)._places
+        unit = made[0]._scale ** -2.0
+    p = places.point
+    sums = [-2.0 * (p @ p.T), -2.0 * np.cumsum(p[:, None] * p[None], axis=2)[..., -1]]
+    sums.append(-2.0 * np.cumsum((p[:, None] * p[None])[..., ::-1], axis=2)[..., -1])
+    for a in range(n):
+        for b in range(a):
+            value = exact_value(tag, clusters, a, b)
+            scale = (
+                max(places.sq[a], places.sq[b]) * max(clusters.size[[a, b]]) + clusters.variance[[a, b]].sum() / unit
+            )
+            for products in sums:
+                bound = float(screened(tag, places, a, b, products[a, b])) * unit
+                assert bound <= value
+                assert bound >= value - 1000 * np.finfo(dtype).eps * scale * unit
+
+
+def test_lists_have_all_that_is_near(rng, monkeypatch, made):
+    """All clusters that are not listed are farther than the limit, after whatever merges."""
+    n_looks = []
+    look = Screening.look
+
+    def look_and_check(self, slots):
+        found = look(self, slots)
+        lists, places, clusters = self._lists, self._places, self._clusters
+        used = places.slot[np.isfinite(places.sq)]
+        assert np.array_equal(lists.slot_of[lists.id_of[used]], used)
+        for a in rng.choice(used, 3):
+            listed = {int(lists.slot_of[one]) for one in lists.id[a, : lists.length[a]]}
+            assert a not in listed
+            limit = float(places.limit[lists.place_of[a]]) * self._scale**-2.0
+            assert limit == float(places.hears[lists.place_of[a]]) * self._scale**-2.0
+            for c in set(used.tolist()) - listed - {int(a)}:
+                assert exact_value(self._tag, clusters, a, c) >= limit
+        n_looks.append(len(used))
+        return found
+
+    monkeypatch.setattr(Screening, "look", look_and_check)
+    monkeypatch.setattr(reciprocal, "FEWEST_COLUMNS", 1)
+    merges_of(rng.normal(size=(5 * LENGTH, 30)), MEANS[0])
+    assert len(n_looks) > 5
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("n_looks", range(1, 30, 4))
+def test_it_can_be_stopped(rng, monkeypatch, n_looks):
+    monkeypatch.setattr(reciprocal, "FEWEST_COLUMNS", 1)
+    monkeypatch.setattr(screening, "_ENTRIES", 16)
+    monkeypatch.setattr(screening, "_ROWS", 8)
+    x = rng.normal(size=(60, 5))
+    answers = iter([False] * n_looks)
+    assert merges_of(x, MEANS[0], should_stop=lambda: next(answers, True)) is None
