@@ -39,6 +39,34 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant(
+        "a list whose limit stays where it was when a cluster is dropped",
+        "kernels/statistics/screening.py",
+        "limit = bounds[n]",
+        "limit = limit",
+        "tests/tree/test_screening.py::test_lists_have_all_that_is_near",
+    ),
+    Mutant(
+        "a limit that is not that of a row when new clusters come",
+        "kernels/statistics/screening.py",
+        "hears[a] = limit",
+        "pass",
+        "tests/tree/test_screening.py::test_lists_have_all_that_is_near",
+    ),
+    Mutant(
+        "products that are taken as exact",
+        "kernels/statistics/screening.py",
+        "rest = 1.0 - (1.02 * (m + 40) * unit + 4.0 * rounding(m))",
+        "rest = 1.0",
+        "tests/tree/test_screening.py::test_bounds_are_below_values",
+    ),
+    Mutant(
+        "new clusters of which nobody hears",
+        "tree/screening.py",
+        "for part, listeners in ((slice(0, n_new), hears), (slice(n_new, None), nobody)):",
+        "for part, listeners in ((slice(0, n_new), nobody), (slice(n_new, None), nobody)):",
+        "tests/tree/test_screening.py::test_lists_have_all_that_is_near",
+    ),
+    Mutant(
         "slack that is not lowered for a new cluster",
         "kernels/shared/repair.py",
         "slack_a = min(slack_a, run.value[k, a])",
