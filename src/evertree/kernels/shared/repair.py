@@ -94,7 +94,7 @@ class Top(NamedTuple):
 
 @described
 class Repair(NamedTuple):
-    """The tree before an edit, and the state of the batch run after it. If nothing else is said, a row for each node."""
+    """The tree before an edit, and the state of the batch run after it: mostly a row for each node."""
 
     parent: Ints  # of the old tree, as all before `slack`
     left: Ints
