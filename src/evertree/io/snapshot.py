@@ -85,7 +85,7 @@ def contents(state: State) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     if exact is not None:
         exact = exact.with_room(used)
         arrays["exact.slack"], arrays["exact.slot"] = exact.slack[:used], exact.top.slot[:used]
-        for name in ("node", "value", "error"):
+        for name in ("level", "node", "value", "error"):
             arrays[f"exact.{name}"] = getattr(exact.top, name)
     arrays["leaves"] = keys.leaves()
     if keys.is_numbered:
@@ -145,7 +145,8 @@ def _exact_of(live: LiveTree, arrays: dict[str, NDArray[Any]]) -> Exact | None:
     """What is known of a batch tree; older versions did not write it."""
     if "exact.slack" not in arrays or not live.is_to_be_exact:
         return None
-    top = new_top(0, 0)._replace(**{name: arrays[f"exact.{name}"] for name in ("slot", "node", "value", "error")})
+    top = new_top(0, 0)
+    top = top._replace(**{name: arrays[f"exact.{name}"] for name in top._fields if f"exact.{name}" in arrays})
     return Exact(arrays["exact.slack"], top, live.n_changes).copy().with_room(live.tree.parent.size)
 
 

@@ -57,13 +57,19 @@ class Exact:
         """One that shares nothing with this one."""
         return Exact(self.slack.copy(), type(self.top)(*(column.copy() for column in self.top)), self.n_changes)
 
-    def with_room(self, size: int) -> Exact:
-        """The same for a tree with at least this many rows."""
+    def with_room(self, size: int, n_slots: int = 0) -> Exact:
+        """The same for a tree with at least this many rows; with this many slots, if they are much more than now."""
         more = size - self.slack.size
-        if more <= 0:
+        has_slots = n_slots < 2 * self.top.node.size or n_slots == 0
+        if more <= 0 and has_slots:
             return self
-        slot = np.concatenate([self.top.slot, np.full(more, NULL, np.int32)])
-        return Exact(np.concatenate([self.slack, np.full(more, np.inf)]), self.top._replace(slot=slot), self.n_changes)
+        more = max(more, 0)
+        top = self.top._replace(slot=np.concatenate([self.top.slot, np.full(more, NULL, np.int32)]))
+        if not has_slots:
+            old, top = top, new_top(top.slot.size, n_slots)._replace(slot=top.slot)
+            some = slice(old.node.size)
+            top.node[some], top.value[some, some], top.error[some, some] = old.node, old.value, old.error
+        return Exact(np.concatenate([self.slack, np.full(more, np.inf)]), top, self.n_changes)
 
 
 def merge_order(live: LiveTree, kept: NDArray[np.int32] | None = None) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
@@ -119,6 +125,7 @@ def new_exact(live: LiveTree) -> Exact:
 def new_top(size: int, n_slots: int) -> Any:
     """No values of pairs of clusters."""
     return kernels.shared.repair.Top(
+        level=np.full(1, -np.inf),
         slot=np.full(size, NULL, np.int32),
         node=np.full(n_slots, NULL, np.int32),
         value=np.zeros((n_slots, n_slots)),
@@ -134,7 +141,7 @@ def edit(live: LiveTree, leaves: NDArray[np.int32], comes: bool) -> bool:
     if not live.is_exact or not live.is_to_be_exact or leaves.size > MOST_REPAIRS:
         return False
     assert live.exact is not None
-    exact = live.exact = live.exact.with_room(live.tree.parent.size)
+    exact = live.exact = live.exact.with_room(live.tree.parent.size, n_slots_of(live))
     if exact.run is None:
         exact.run = _new_run(live, exact)
     for k, leaf in enumerate(leaves.tolist()):
@@ -201,6 +208,11 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
         is_lost=np.empty(size, np.uint8),
         is_followed=np.empty(size, np.uint8),
         is_new=np.empty(size, np.uint8),
+        n_old=ints(),
+        n_common=ints(),
+        base=ints(),
+        apart_size=np.empty(2),
+        apart_value=np.empty((2, size)),
         n_leaves=ints(),
         n_members=ints(),
         above=ints(),

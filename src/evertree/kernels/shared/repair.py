@@ -55,6 +55,9 @@ LARGEST_PIECE = 8
 #: what is there in its place. Values of clusters for which none is left are unknown.
 SLOTS_EACH = 3
 
+#: The clusters that have slots may become more by this factor.
+MORE_SLOTS = 1.25
+
 #: Instead of the node of a slot: its cluster is gone, but what is known of it is used until the end.
 VACANT = -2
 
@@ -86,6 +89,7 @@ class Top(NamedTuple):
     They have *slots*. It is kept with the tree, and changed with it.
     """
 
+    level: Floats  # (1,) those that are alive above this level have slots; -inf if that is not decided yet
     slot: Ints  # (capacity,) the slot of a node, or NULL
     node: Ints  # (n_slots,) the node of a slot, or NULL
     value: FloatMatrix  # (n_slots, n_slots) ζ
@@ -114,6 +118,11 @@ class Repair(NamedTuple):
     is_lost: Bytes  # whether the cluster of an old node will not be there again
     is_followed: Bytes  # whether values of the old node have been followed up
     is_new: Bytes  # whether the node is a cluster that the old tree had not
+    n_old: Ints  # the number of points of an old node
+    n_common: Ints  # workspace: how many of them another cluster has
+    base: Ints  # for a cluster, the old node with a slot that has almost the same points, or NULL
+    apart_size: Floats  # (2,) the size of those that the base has, and of those that the cluster has
+    apart_value: FloatMatrix  # (2, capacity) ζ between them and every old node
     n_leaves: Ints  # the number of points of a cluster
     n_members: Ints  # the number of points of a cluster, without those of pieces
     above: Ints  # the lowest old node that had all of them, or NULL
@@ -256,9 +265,13 @@ def give_slot(run, u):
 
 
 @inline
-def n_top(run):
-    """From this number of clusters on all have slots."""
-    return max(run.top.node.size // SLOTS_EACH, 1)
+def has_slots_now(run):
+    """Whether all clusters are to have slots from now on: no merge up to the level from which on they do is left."""
+    n_top = run.top.node.size // SLOTS_EACH
+    if run.top.level[0] == -np.inf:
+        return run.state["n_alive"][0] <= n_top
+    first = run.event[0] if run.state["n_events"][0] > 0 else np.inf
+    return min(next_level(run), first) > run.top.level[0] and run.state["n_alive"][0] <= MORE_SLOTS * n_top
 
 
 @step
@@ -274,27 +287,11 @@ def choose_top(linkage, tree, run):
     for t in range(run.state["n_alive"][0]):
         if top.slot[run.alive[t]] == NULL:
             give_slot(run, run.alive[t])
+    n_made = run.state["n_made"][0]
+    top.level[0] = max(top.level[0], tree.height[run.made[n_made - 1]] if n_made > 0 else 0.0)
     run.state["has_top"][0] = 1
     if unites_exactly(linkage):
         fill_slots(linkage, tree, run)
-
-
-@step
-def fill_slots(linkage, tree, run):
-    """Compute all values that slots lack: later ones follow from them, in this edit and in those after it."""
-    n_alive = run.state["n_alive"][0]
-    for t in range(n_alive):
-        c = np.int64(run.alive[t])
-        if c == run.state["point"][0] or not (run.is_new[c] or run.slot[c] == NULL):
-            continue
-        for k in range(n_alive):
-            u = np.int64(run.alive[k])
-            if u != c and not is_known(linkage, tree, run, c, u):
-                value, _ = compute(linkage, tree, run, c, u, np.inf)
-                note_value(run, c, u, value, 1.0)
-                set_value(run, c, u, value, True)
-        if takes_too_long(tree, run):
-            return
 
 
 @inline
@@ -674,23 +671,8 @@ make_piece = choose("tree", {MeanTree: _no_piece, PairTree: _piece_of_pairs})
 @step
 def measure_piece(linkage, tree, run, q, j):
     """Compare old cluster `q` with all nodes of the old tree, and count it as piece `j`. O(|q| n m)."""
-    value, pairs = run.piece_value[j], tree.pairs
-    n_members = collect_rows(tree, q, pairs.rows)
-    run.state["patience"][0] -= n_members * tree.state["n_points"][0]
-    for u in range(0, 2 * tree.state["leaf_top"][0], 2):
-        value[u] = without_members(linkage)
-    for t in range(n_members):
-        share = tree.size[2 * pairs.rows[t]] / tree.size[q]
-        start = np.int64(0)
-        while start < tree.state["leaf_top"][0]:
-            count, start = evaluate_leaves(tree, np.int64(pairs.rows[t]), start, np.int64(NULL))
-            for k in range(count):
-                u = 2 * pairs.some[k]
-                value[u] = with_member(linkage, value[u], pairs.block[k], share)
-    for u in run.order:
-        a, b = run.left[u], run.right[u]
-        value[u] = bound_of_union(linkage, value[a], value[b], run.size[a], run.size[b])
-    run.piece_size[j] = tree.size[q]
+    rows = tree.pairs.rows[: collect_rows(tree, q, tree.pairs.rows)]
+    run.piece_size[j] = compare_with_all(linkage, tree, run, rows, run.piece_value[j])
     run.state["n_pieces"][0] = j + 1
     n_points = run.n_points[q]
     p = q
@@ -699,6 +681,30 @@ def measure_piece(linkage, tree, run, q, j):
         run.had[p] |= 1 << j
         p = run.parent[p]
     run.n_members[q], run.above[q], run.has[q] = 0, NULL, 1 << j
+
+
+@step
+def compare_with_all(linkage, tree, run, rows, value):
+    """Fill `value` with ζ between the points of `rows` and every old node; return their size. O(n m) each."""
+    pairs = tree.pairs
+    run.state["patience"][0] -= rows.size * tree.state["n_points"][0]
+    size = 0.0
+    for i in rows:
+        size += tree.size[2 * i]
+    for u in range(0, 2 * tree.state["leaf_top"][0], 2):
+        value[u] = without_members(linkage)
+    for i in rows:
+        share = tree.size[2 * i] / size
+        start = np.int64(0)
+        while start < tree.state["leaf_top"][0]:
+            count, start = evaluate_leaves(tree, np.int64(i), start, np.int64(NULL))
+            for k in range(count):
+                u = 2 * pairs.some[k]
+                value[u] = with_member(linkage, value[u], pairs.block[k], share)
+    for u in run.order:
+        a, b = run.left[u], run.right[u]
+        value[u] = bound_of_union(linkage, value[a], value[b], run.size[a], run.size[b])
+    return size
 
 
 def _never(tree, run):
@@ -711,6 +717,153 @@ def _past_limit(tree, run):
 
 #: Whether the run takes too long.
 takes_too_long = choose("tree", {MeanTree: _never, PairTree: _past_limit})
+
+
+# -- filling slots. A cluster often has almost the same points as an old one with a slot. Then its values follow from
+# those of that one, and of the points that only one of the two has.
+
+
+@inline
+def may_lack_values(run, c):
+    """Whether values between cluster `c`, which is alive, and others may be missing in the slots."""
+    return c != run.state["point"][0] and (run.is_new[c] != 0 or run.slot[c] == NULL)
+
+
+def _no_slots(linkage, tree, run):
+    pass
+
+
+def _fill_slots(linkage, tree, run):
+    n_alive = run.state["n_alive"][0]
+    for t in range(n_alive):
+        c = np.int64(run.alive[t])
+        run.base[c] = NULL
+        if may_lack_values(run, c):
+            find_base(tree, run, c)
+    for t in range(n_alive):
+        c = np.int64(run.alive[t])
+        if may_lack_values(run, c):
+            fill_slot(linkage, tree, run, c, t)
+            if takes_too_long(tree, run):
+                return
+
+
+#: Find all values that slots lack: later ones follow from them, in this edit and in those after it.
+fill_slots = choose("tree", {MeanTree: _no_slots, PairTree: _fill_slots})
+
+
+@step
+def fill_slot(linkage, tree, run, c, t):
+    """Find what the slot of cluster `c`, which is at place `t`, lacks."""
+    n_alive = run.state["n_alive"][0]
+    is_measured = False
+    for k in range(n_alive):
+        u = np.int64(run.alive[k])
+        if u == c or is_known(linkage, tree, run, c, u):
+            continue
+        if run.base[c] != NULL and not is_measured:
+            is_measured = True
+            measure_apart(linkage, tree, run, c)
+            for later in range(t + 1, n_alive):
+                note_to_base(linkage, tree, run, c, np.int64(run.alive[later]))
+        value, error = value_by_base(linkage, tree, run, c, u)
+        if not error <= LARGEST_ERROR:
+            value, _ = compute(linkage, tree, run, c, u, np.inf)
+            error = 1.0
+        note_value(run, c, u, value, error)
+        set_value(run, c, u, value, True)
+
+
+@step
+def find_base(tree, run, c):
+    """Fill ``run.base`` with the old node with a slot that differs least from `c`, if that is little. O(n)."""
+    rows = tree.pairs.rows
+    for i in range(0, 2 * tree.state["leaf_top"][0], 2):
+        run.n_common[i] = 0
+    count = collect_rows(tree, c, rows)
+    for k in range(count):
+        run.n_common[2 * rows[k]] = 1
+    fewest = count // 2
+    for u in run.order:
+        run.n_common[u] = run.n_common[run.left[u]] + run.n_common[run.right[u]]
+        n_apart = run.n_old[u] + count - 2 * run.n_common[u]
+        if run.slot[u] != NULL and n_apart < fewest:
+            run.base[c], fewest = u, n_apart
+
+
+@step
+def measure_apart(linkage, tree, run, c):
+    """Compare the points that only one of cluster `c` and its base has with every old node. O(n m) each."""
+    lost, gained = tree.pairs.others, tree.pairs.rows
+    for i in range(0, 2 * tree.state["leaf_top"][0], 2):
+        run.n_common[i] = 0
+    count, n_lost, n_gained = collect_rows(tree, c, gained), 0, 0
+    for k in range(count):
+        run.n_common[2 * gained[k]] = 1
+    for k in range(collect_rows(run, run.base[c], lost)):
+        if run.n_common[2 * lost[k]]:
+            run.n_common[2 * lost[k]] = 2
+        else:
+            lost[n_lost] = lost[k]
+            n_lost += 1
+    for k in range(count):
+        if run.n_common[2 * gained[k]] == 1:
+            gained[n_gained] = gained[k]
+            n_gained += 1
+    run.apart_size[0] = compare_with_all(linkage, tree, run, lost[:n_lost], run.apart_value[0])
+    run.apart_size[1] = compare_with_all(linkage, tree, run, gained[:n_gained], run.apart_value[1])
+
+
+@step
+def after_base(linkage, run, value, error, size, lost, gained):
+    """ζ of a cluster from that of its base, and from those of what it has `lost` and `gained`; and its error."""
+    for comes in range(2):
+        weight = run.apart_size[comes]
+        if weight > 0.0 and error <= LARGEST_ERROR:
+            value, error = value_after(linkage, value, error, size, gained if comes else lost, weight, comes)
+            size += weight if comes else -weight
+    return value, error
+
+
+@step
+def value_by_base(linkage, tree, run, c, u):
+    """ζ(c, u) from the base of `c`, and its error; infinite if that does not follow."""
+    p, i = np.int64(run.base[c]), run.state["point"][0]
+    if p == NULL or u == i:
+        return 0.0, np.inf
+    if not run.is_new[u]:
+        value, error = known_value(linkage, run, p, u)
+        lost, gained = run.apart_value[0, u], run.apart_value[1, u]
+    elif run.top.slot[u] != NULL:
+        value, error = run.top.value[run.top.slot[u], run.slot[p]], run.top.error[run.top.slot[u], run.slot[p]]
+        lost, gained = value_of_leaves(linkage, tree, run, 0, u), value_of_leaves(linkage, tree, run, 1, u)
+    else:
+        return 0.0, np.inf
+    return after_base(linkage, run, value, error, run.size[p], lost, gained)
+
+
+@step
+def value_of_leaves(linkage, tree, run, side, u):
+    """ζ between `u` and what a cluster has lost, or gained. O(|u|)."""
+    value = without_members(linkage)
+    for k in range(collect_rows(tree, u, tree.pairs.rows)):
+        i = 2 * tree.pairs.rows[k]
+        value = with_member(linkage, value, run.apart_value[side, i], tree.size[i] / tree.size[u])
+    return value
+
+
+@step
+def note_to_base(linkage, tree, run, c, u):
+    """Keep ζ between cluster `c` and the base of another one, which is to be filled later."""
+    p, q, s = np.int64(run.base[c]), np.int64(run.base[u]), run.top.slot[c]
+    if q in (NULL, p) or s == NULL:
+        return
+    value, error = known_value(linkage, run, p, q)
+    value, error = after_base(linkage, run, value, error, run.size[p], run.apart_value[0, q], run.apart_value[1, q])
+    t = run.slot[q]
+    if not run.top.error[s, t] <= error:
+        run.top.value[s, t] = run.top.value[t, s] = value
+        run.top.error[s, t] = run.top.error[t, s] = error
 
 
 # -- the run
@@ -1035,7 +1188,7 @@ def begin(tree, run, n_nodes):
         run.is_lost[u], run.is_new[u], run.is_followed[u] = 0, 0, 0
         run.place[u], run.row[u], run.slot[u] = NULL, NULL, run.top.slot[u]
         run.n_leaves[u], run.n_members[u], run.has[u], run.above[u] = 1, 1, 0, u
-        run.n_points[u], run.had[u] = 1, 0
+        run.n_points[u], run.had[u], run.n_old[u] = 1, 0, 1
     i = run.state["point"][0]
     run.n_points[i] = run.n_members[i] = 0
     run.above[i] = NULL
@@ -1050,7 +1203,7 @@ def begin(tree, run, n_nodes):
         run.death[a] = run.death[b] = run.level[u]
         run.n_points[u] = run.n_members[u] = run.n_points[a] + run.n_points[b]
         run.had[u] = run.had[a] | run.had[b]
-        run.n_leaves[u] = run.n_leaves[a] + run.n_leaves[b]
+        run.n_leaves[u] = run.n_old[u] = run.n_leaves[a] + run.n_leaves[b]
     if tree.state["root"][0] != NULL:
         run.rank[tree.state["root"][0]] = run.order.size
         run.death[tree.state["root"][0]] = np.finfo(np.float64).max
@@ -1088,7 +1241,7 @@ def join_all(tree, run):
 def run_up(linkage, tree, run):
     """Merge clusters until one is left; return whether that was possible."""
     while run.state["n_alive"][0] > 1:
-        if not run.state["has_top"][0] and run.state["n_alive"][0] <= n_top(run):
+        if not run.state["has_top"][0] and has_slots_now(run):
             choose_top(linkage, tree, run)
         if run.state["n_events"][0] == 0 or next_level(run) <= run.event[0]:
             u = np.int64(run.order[run.state["position"][0]])
