@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import BLOCK, GROUP, NULL, SQUARE_ROOT, Pairs
+from evertree.kernels.columns import BLOCK, GROUP, SQUARE_ROOT, Pairs
 from evertree.kernels.compile import inline, inline_sum, kernel, step
 from evertree.kernels.pairwise.dissimilarities import call_row
 from evertree.kernels.shared.topology import hangs, is_leaf
@@ -43,13 +43,13 @@ def dissimilarity(pairs, i, j):
 
 
 @inline
-def next_leaves(tree, start, stop, skip):
-    """Fill ``pairs.some`` with a block of rows, from `start` to before `stop`, of leaves in the tree except `skip`.
+def next_leaves(tree, start, skip):
+    """Fill ``pairs.some`` with a block of rows, from `start` on, of leaves in the tree except `skip`.
 
     Returns their number, and the row to continue from.
     """
     count = 0
-    while count < BLOCK and start < stop:
+    while count < BLOCK and start < tree.state["leaf_top"][0]:
         if 2 * start != skip and hangs(tree, 2 * start):
             tree.pairs.some[count] = start
             count += 1
@@ -64,7 +64,7 @@ def evaluate_leaves(tree, i, start, skip):
     They are in ``pairs.block``, their rows in ``pairs.some``. Returns their number, and the row to continue from.
     """
     pairs = tree.pairs
-    count, start = next_leaves(tree, start, tree.state["leaf_top"][0], skip)
+    count, start = next_leaves(tree, start, skip)
     if count > 0:
         evaluate(pairs, i, pairs.some[:count], pairs.block)
     return count, start
@@ -88,14 +88,6 @@ def bounds(pairs, i, j):
 def must_pause(pairs):
     """Whether it is time to pause: the limit on pairs has been reached."""
     return pairs.state["looked_at"][0] >= pairs.state["pause_at"][0]
-
-
-@inline
-def note_stale(tree, u):
-    """Mark the cluster of `u`, and all above it, as changed."""
-    while u != NULL and not tree.pairs.stale[u]:
-        tree.pairs.stale[u] = 1
-        u = tree.parent[u]
 
 
 @step
