@@ -142,8 +142,8 @@ class PairLiveTree(LiveTree):
     def dissimilarities(self, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
         """The dissimilarity of every pair of `leaves`, condensed. O(n²) in time and memory."""
         condensed = np.empty(leaves.size * (leaves.size - 1) // 2)
-        rows, done = np.ascontiguousarray(leaves >> 1), np.zeros(2, np.int64)
-        kernels.pairwise.pairs.fill_condensed(self._own_pairs(), rows, condensed, done, rows.size)
+        rows = np.ascontiguousarray(leaves >> 1)
+        kernels.pairwise.pairs.fill_condensed(self._own_pairs(), rows, condensed, 0, rows.size)
         return condensed
 
     def nearest(

@@ -15,7 +15,7 @@ from evertree.kernels.columns import BLOCK, GROUP, SQUARE_ROOT, Pairs
 from evertree.kernels.compile import inline, inline_sum, kernel, step
 from evertree.kernels.pairwise.dissimilarities import call_row
 from evertree.kernels.shared.topology import hangs, is_leaf
-from evertree.kernels.signatures import DataMatrix, Floats, Ints, LongInts
+from evertree.kernels.signatures import DataMatrix, Floats, Ints
 
 #: A block is this short if the first dissimilarities often decide.
 FIRST = 8
@@ -320,17 +320,16 @@ def is_pivot(pairs, row):
 
 
 @kernel
-def fill_condensed(pairs: Pairs, rows: Ints, condensed: Floats, done: LongInts, stop: int) -> None:
-    """Fill `condensed` with the dissimilarities of all pairs of `rows`, in SciPy's order. O(n² m).
+def fill_condensed(pairs: Pairs, rows: Ints, condensed: Floats, start: int, stop: int) -> None:
+    """Fill in the dissimilarities of all pairs of `rows`, in SciPy's order, whose first one is from `start` to `stop`.
 
-    ``done`` (2,) has the number of rows compared with those after them and the number of pairs, both 0 at first.
-    Returns once `stop` rows are.
+    O(n m) for each of them. Several threads may fill parts of the same array.
     """
-    for r in range(done[0], min(stop, rows.size - 1)):
+    done = start * (2 * rows.size - start - 1) // 2
+    for r in range(start, min(stop, rows.size - 1)):
         others = rows[r + 1 :]
-        out = condensed[done[1] : done[1] + others.size]
-        call_row(pairs.row, pairs.x, pairs.params, np.int64(rows[r]), others, out)
-        done[0], done[1] = r + 1, done[1] + others.size
+        call_row(pairs.row, pairs.x, pairs.params, np.int64(rows[r]), others, condensed[done : done + others.size])
+        done += others.size
 
 
 @kernel
