@@ -206,12 +206,19 @@ def edit_of_ward(h: et.Hierarchy, limit: float) -> None:
     print_edits("ward", "30 Gaussians", len(h), rebuilding(h.points(), "ward"), times)
 
 
+def refinement(h: et.Hierarchy) -> tuple[float, int]:
+    """Microseconds of a refinement, and how many grafts it made."""
+    began = time.perf_counter()
+    report = h.refine()
+    return (time.perf_counter() - began) * 1e6, report.grafts
+
+
 def refining(sizes: list[int], n_edits: int) -> None:
     """The call of `refine` after a single edit of trees of growing size, by narrow searches."""
     headline("Ward, search_width=4, 16 columns, 30 Gaussians: refine() after one insertion or removal, in µs")
-    print(f"Median and 95 % of {n_edits} each. The trees are refined before.\n")
-    print("| points | after an insertion | after a removal |")
-    print("| --- | --- | --- |")
+    print(f"Median and 95 % of {n_edits} each, and the median number of grafts. The trees are refined before.\n")
+    print("| points | after an insertion | grafts | after a removal | grafts |")
+    print("| --- | --- | --- | --- | --- |")
     medians = []
     for n in sizes:
         h = et.Hierarchy("ward", search_width=4, n_jobs=-1)
@@ -219,19 +226,19 @@ def refining(sizes: list[int], n_edits: int) -> None:
         h.insert(x[:n])
         h.refine()
         h.n_jobs = None
-        taken: tuple[list[float], list[float]] = ([], [])
+        taken: tuple[list[tuple[float, int]], list[tuple[float, int]]] = ([], [])
         gone = np.random.default_rng(1).choice(n, n_edits, replace=False)
         for k, key in enumerate(gone.tolist()):
             h.insert(x[n + k : n + k + 1])
-            taken[0].append(timed(h.refine))
+            taken[0].append(refinement(h))
             h.remove([key])
-            taken[1].append(timed(h.refine))
-        times = [np.array(some[N_WARM:]) * 1e6 for some in taken]
-        medians.append([np.median(some) for some in times])
-        cells = (f"{np.median(some):,.0f}, {np.quantile(some, 0.95):,.0f}" for some in times)
+            taken[1].append(refinement(h))
+        both = [np.array(some[N_WARM:]).T for some in taken]
+        medians.append([np.median(times) for times, _ in both])
+        cells = (f"{np.median(t):,.0f}, {np.quantile(t, 0.95):,.0f} | {np.median(grafts):.0f}" for t, grafts in both)
         print(f"| {n:,} | {' | '.join(cells)} |", flush=True)
     ratios = (f"{last / first:.2f}" for first, last in zip(medians[0], medians[-1], strict=True))
-    print(f"| {sizes[-1]:,} / {sizes[0]:,} | {' | '.join(ratios)} |")
+    print(f"| {sizes[-1]:,} / {sizes[0]:,} | {' | | '.join(ratios)} | |")
 
 
 def main() -> None:
