@@ -24,7 +24,8 @@ def agglomerate(
 
     It takes quadratic time. Where values follow from means (Ward, and average on ``"sqeuclidean"``, ``"cosine"`` and
     ``"correlation"``), memory is linear, `n_jobs` threads share the work, and clusters that are too far apart to matter
-    are not compared. All other linkages but single take a matrix of n² / 2 values, three times that for minimax.
+    are not compared. All other linkages but single take a matrix of n² / 2 values, which `n_jobs` threads compute, and
+    minimax three times that.
 
     A batch tree is stable: `Hierarchy.certify` accepts it, and `Hierarchy.refine` finds nothing to do. A Ward batch
     tree need not be homogeneous.

@@ -137,13 +137,6 @@ MUTANTS = [
         "tests/test_edits.py::test_columns_of_zeros_change_nothing[ward-euclidean-homogeneous]",
     ),
     Mutant(
-        "what was measured ahead is not stale when a point comes",
-        "kernels/pairwise/path.py",
-        "note_stale(tree, p)",
-        "pass",
-        "tests/tree/parallel/test_pairs.py::test_the_tree_is_that_of_one_thread[single-few-stable]",
-    ),
-    Mutant(
         "a node above one that left is not stale",
         "kernels/shared/remove.py",
         "mark_path(tree, work, tree.parent[s])",

@@ -18,7 +18,6 @@ from evertree.kernels.signatures import (
     Bytes,
     DataMatrix,
     FloatColumn,
-    FloatCube,
     FloatMatrix,
     Floats,
     FunctionAddress,
@@ -102,10 +101,6 @@ PAIRS_STATE = counters(
     "unbounded",  # number of points to measure without bounds, because bounds did not help
     "evaluated_before",  # dissimilarities evaluated when the current point had been measured
     "measured",  # the node whose linkage to every other is in `lower`, or NULL
-    "n_members",  # number of members in `rows` of the node being measured
-    "shared_from",  # a node that takes this many comparisons to measure is left to threads
-    "n_ahead",  # number of points measured ahead
-    "ahead",  # number of them inserted since
 )
 
 #: A value of ``paused_side``.
@@ -204,8 +199,6 @@ class Pairs(NamedTuple):
     span: FloatMatrix  # (2, MOST_PIVOTS) smallest and largest distance of some rows to each pivot
     lower: Floats  # (capacity,) bounds on the linkage between the current point and each node
     upper: Floats  # (capacity,)
-    ahead: FloatCube  # (n, 1 or 2, capacity) `lower` and `upper`, if they differ, of the next points
-    stale: Bytes  # (capacity,) whether the cluster of a node has changed since
     rows: Ints  # (n_rows,) members of a cluster
     others: Ints  # (n_rows,) members of another
     share: Floats  # (n_rows,) their shares in its weight

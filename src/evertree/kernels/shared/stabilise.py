@@ -20,7 +20,7 @@ from evertree.kernels.columns import (
 from evertree.kernels.compile import choose, inline, kernel
 from evertree.kernels.dispatch import linkage_may_define
 from evertree.kernels.pairwise.check import BUSY
-from evertree.kernels.pairwise.search import are_lists_shared, find_near_points, partner_by_pairs, place_by_pairs
+from evertree.kernels.pairwise.search import find_near_points, partner_by_pairs, place_by_pairs
 from evertree.kernels.shared.check import is_blocking
 from evertree.kernels.shared.graft import meeting_node, resolve
 from evertree.kernels.shared.homogenise import homogenise
@@ -82,14 +82,6 @@ def _columns_of_pairs(tree):
 
 #: Number of columns of the points, if the time of an exhaustive search depends on it.
 n_columns = choose("tree", {MeanTree: _columns_of_means, PairTree: _columns_of_pairs})
-
-
-def _not_shared(tree, search):
-    return False
-
-
-#: Whether empty lists of neighbours are left to threads.
-are_shared = choose("tree", {MeanTree: _not_shared, PairTree: are_lists_shared})
 
 
 @inline
@@ -170,8 +162,6 @@ def stabilise(
             note_stable(tree, work)
             return
         if search.state["fresh"][0] > 0 and search.state["reach"][0] != EVERYWHERE:
-            if are_shared(tree, search):
-                return
             n_lists = (max_steps - steps - 1) // STEPS_OF_SEARCH + 1
             steps += note_steps(work, STEPS_OF_SEARCH * improve_lists(linkage, tree, search, fill_list, n_lists))
             continue
