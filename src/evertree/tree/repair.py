@@ -223,6 +223,7 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
         alive=ints(),
         parts=ints(),
         others=ints(),
+        waiting=ints(2 * size),
         late=ints(),
         active=ints(n_rows),
         nearest=ints(n_rows),

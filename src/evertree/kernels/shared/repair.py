@@ -48,6 +48,9 @@ from evertree.kernels.statistics.merge import merge_children
 #: A value that does not matter now is computed up to this multiple of what matters: it may matter soon.
 FLOOR = 1.02
 
+#: Whoever looks for the nearest cluster looks that far ahead: it would be soon again at the next level.
+AHEAD = 1.01
+
 #: A cluster of more points is not compared with all others only because it may go elsewhere.
 LARGEST_PIECE = 8
 
@@ -133,6 +136,7 @@ class Repair(NamedTuple):
     alive: Ints  # the clusters that are there
     parts: Ints  # workspace
     others: Ints
+    waiting: Ints  # (2 capacity,) pairs of clusters
     late: Ints  # those that have lost their sibling and would have merged with it by now, but are not active
     active: Ints  # (n_rows,) the active ones; the place of each is its row
     nearest: Ints  # (n_rows,) for each, which cluster has its smallest value, unless that has merged
@@ -382,6 +386,12 @@ def follows_pieces(linkage):
 
 
 @linkage_may_define
+def grows_with_parts(linkage):
+    """Whether ζ to a part of a cluster is never more than to all of it."""
+    return False
+
+
+@linkage_may_define
 def measure_nearest(linkage, tree, run):
     """Fill ``run.near``, if the linkage needs it."""
 
@@ -396,6 +406,12 @@ def old_bound(linkage, run, p, q):
     if abs(dies_p - dies_q) <= linkage.tolerance * max(dies_p, dies_q):
         return min(run.before[p], run.before[q])
     return run.before[p] if dies_p < dies_q else run.before[q]
+
+
+@inline
+def lowest_bit(bits):
+    """The position of the lowest bit that is set: the exponent of the power of two."""
+    return (np.float64(bits & -bits).view(np.int64) >> 52) - 1023
 
 
 @inline
@@ -423,15 +439,17 @@ def bound_by_base(linkage, tree, run, c, u):
     bound = run.height[q] if is_sibling else old_bound(linkage, run, p, u)
     size = run.size[p]
     for comes in (1, 0):
-        for k in range(run.state["n_pieces"][0]):
-            if (came if comes else left) >> k & 1:
-                z, weight = run.piece_value[k, u], run.piece_size[k]
-                if error <= LARGEST_ERROR:
-                    value, error = value_after(linkage, value, error, size, z, weight, comes)
-                bound = bound_after(
-                    linkage, bound, size, z, max(z, run.piece_value[k, p]), near_of(run, u, p), weight, comes
-                )
-                size += weight if comes else -weight
+        rest = came if comes else left
+        while rest != 0:
+            k = lowest_bit(rest)
+            rest &= rest - 1
+            z, weight = run.piece_value[k, u], run.piece_size[k]
+            if error <= LARGEST_ERROR:
+                value, error = value_after(linkage, value, error, size, z, weight, comes)
+            bound = bound_after(
+                linkage, bound, size, z, max(z, run.piece_value[k, p]), near_of(run, u, p), weight, comes
+            )
+            size += weight if comes else -weight
     if error <= LARGEST_ERROR:
         return value, True, error
     return bound, False, 0.0
@@ -581,10 +599,74 @@ def value_of_parts(linkage, tree, run, p, q, floor):
     value, error = present_value(linkage, run, p, q)
     if error <= LARGEST_ERROR:
         return value
-    run.state["patience"][0] -= np.int64(run.n_leaves[p]) * run.n_leaves[q]
+    if run.slot[p] == NULL or run.slot[q] == NULL:
+        return compare_parts(linkage, tree, run, p, q, floor)[0]
+    return find_value(linkage, tree, run, p, q, floor)
+
+
+@inline
+def compare_parts(linkage, tree, run, p, q, floor):
+    """ζ between two old clusters from their points, up to `floor`, and whether it is exact; then it is kept."""
+    run.state["patience"][0] -= np.int64(run.n_old[p]) * run.n_old[q]
     value, is_exact, _ = compare(linkage, tree, p, q, floor, np.int64(0), NOTHING_YET)
     if is_exact:
         note_value(run, p, q, value, 1.0)
+    return value, is_exact
+
+
+@inline
+def was_born(run, p):
+    """The position in `order` of the merge that made old node `p`; NULL for a leaf."""
+    return np.int64(NULL) if is_leaf(p) else np.int64(run.rank[run.left[p]])
+
+
+@inline
+def known_of_parts(linkage, run, p, q):
+    """`known_value`, also of siblings."""
+    if run.rank[p] == run.rank[q]:
+        return run.height[run.parent[p]], np.float64(run.error[run.parent[p]])
+    return known_value(linkage, run, p, q)
+
+
+@step
+def find_value(linkage, tree, run, p, q, floor):
+    """ζ between two old clusters with slots, up to `floor`, from those of their parts: only what is unknown is compared.
+
+    All that is found is kept.
+    """
+    run.waiting[0], run.waiting[1] = p, q
+    count, value = 1, 0.0
+    while count > 0:
+        a, b = np.int64(run.waiting[2 * count - 2]), np.int64(run.waiting[2 * count - 1])
+        value, error = known_of_parts(linkage, run, a, b)
+        if not error <= LARGEST_ERROR:
+            if was_born(run, a) < was_born(run, b):
+                a, b = b, a
+            left, right = np.int64(run.left[a]), np.int64(run.right[a])
+            if is_leaf(a) or run.slot[left] == NULL or run.slot[right] == NULL:
+                value, is_exact = compare_parts(linkage, tree, run, a, b, floor)
+                if not is_exact:
+                    return value
+            else:
+                z_left, error_left = known_of_parts(linkage, run, left, b)
+                z_right, error_right = known_of_parts(linkage, run, right, b)
+                if grows_with_parts(linkage):
+                    for z, e in ((z_left, error_left), (z_right, error_right)):
+                        if e <= LARGEST_ERROR and z >= floor:
+                            return z
+                is_known = True
+                for u, e in ((right, error_right), (left, error_left)):
+                    if not e <= LARGEST_ERROR:
+                        run.waiting[2 * count], run.waiting[2 * count + 1] = u, b
+                        count += 1
+                        is_known = False
+                if not is_known:
+                    continue
+                value = bound_of_union(linkage, z_left, z_right, run.size[left], run.size[right])
+                note_value(run, a, b, value, max(error_left, error_right))
+        if grows_with_parts(linkage) and value >= floor:
+            return value
+        count -= 1
     return value
 
 
@@ -768,6 +850,8 @@ def fill_slot(linkage, tree, run, c, t):
                 note_to_base(linkage, tree, run, c, np.int64(run.alive[later]))
         value, error = value_by_base(linkage, tree, run, c, u)
         if not error <= LARGEST_ERROR:
+            if grows_with_parts(linkage):  # comparisons often end early: it is found when it is needed
+                continue
             value, _ = compute(linkage, tree, run, c, u, np.inf)
             error = 1.0
         note_value(run, c, u, value, error)
@@ -1139,6 +1223,7 @@ def look_at(linkage, tree, run, c, expected):
             push_event(run, expected, c)
         return
     best, smallest, least, nearest = np.int64(NULL), np.inf, np.inf, np.int64(NULL)
+    ahead = AHEAD * expected
     n_bounds = 0
     for t in range(run.state["n_alive"][0]):
         u = np.int64(run.alive[t])
@@ -1157,8 +1242,8 @@ def look_at(linkage, tree, run, c, expected):
         if u == c or run.is_exact[row, u]:
             continue
         value = run.value[row, u]
-        if value < level and value <= others and value < smallest:
-            floor = FLOOR * min(level, max(others, value), smallest) + np.finfo(np.float64).tiny
+        if value < smallest and (value < ahead or (value < level and value <= others)):
+            floor = FLOOR * min(max(min(level, max(others, value)), ahead), smallest) + np.finfo(np.float64).tiny
             value, is_exact = compute(linkage, tree, run, c, u, floor)
             value = max(value, run.value[row, u])
             run.value[row, u] = value
