@@ -185,6 +185,7 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
     """Room for a run of batch clustering."""
     size = live.tree.parent.size
     n_rows, n_pieces = (N_ROWS, 1 if live.scheme.has_statistics else N_PIECES)
+    n_referred = size if live.scheme.linkage.has_centers else 0
 
     def ints(count: int = size) -> NDArray[np.int32]:
         return np.empty(count, np.int32)
@@ -233,6 +234,10 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
         made=ints(),
         value=np.empty((n_rows, size)),
         is_exact=np.empty((n_rows, size), np.uint8),
+        reference=ints(n_rows),
+        reach=np.empty(n_rows),
+        low=np.empty((n_rows, n_referred)),
+        high=np.empty((n_rows, n_referred)),
         piece_size=np.empty(n_pieces),
         piece_value=np.empty((n_pieces, size)),
         top=exact.top,

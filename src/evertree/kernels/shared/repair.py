@@ -146,6 +146,10 @@ class Repair(NamedTuple):
     made: Ints  # those of the new tree
     value: FloatMatrix  # (n_rows, capacity) for each active cluster, bounds on ζ to every other
     is_exact: ByteMatrix  # (n_rows, capacity) whether that is the value
+    reference: Ints  # (n_rows,) where radii are compared, a leaf of each active cluster,
+    reach: Floats  # (n_rows,) how far it is from the farthest one of the cluster,
+    low: FloatMatrix  # (n_rows, capacity) and from the nearest one of each other cluster,
+    high: FloatMatrix  # (n_rows, capacity) and from the farthest one
     piece_size: Floats  # (n_pieces,)
     piece_value: FloatMatrix  # (n_pieces, capacity) ζ between each piece and every node of the old tree
     top: Top
@@ -389,6 +393,23 @@ def follows_pieces(linkage):
 def grows_with_parts(linkage):
     """Whether ζ to a part of a cluster is never more than to all of it."""
     return False
+
+
+@linkage_may_define
+def has_references(linkage):
+    """Whether active clusters have references."""
+    return False
+
+
+@linkage_may_define
+def find_reference(linkage, tree, run, c, row):
+    """Choose the reference of cluster `c`, and measure all others from it, if the linkage needs it."""
+
+
+@linkage_may_define
+def bound_by_reference(linkage, tree, run, c, row, u):
+    """A lower bound on ζ(c, u) from the reference of `c`."""
+    return 0.0
 
 
 @linkage_may_define
@@ -1002,7 +1023,10 @@ def take_row(run, u):
             v = run.alive[t]
             run.value[k, v] = run.value[last, v]
             run.is_exact[k, v] = run.is_exact[last, v]
+            if run.low.shape[1] > 0:
+                run.low[k, v], run.high[k, v] = run.low[last, v], run.high[last, v]
         run.active[k], run.nearest[k] = other, run.nearest[last]
+        run.reference[k], run.reach[k] = run.reference[last], run.reach[last]
         run.row[other] = k
 
 
@@ -1042,6 +1066,13 @@ def note_again(linkage, tree, run, u):
             note_union(linkage, tree, run, run.late[t], u)
 
 
+@inline
+def unite_in_row(run, k, u, a, b):
+    """How far `u`, the union of `a` and `b`, is from the reference of a row."""
+    run.low[k, u] = min(run.low[k, a], run.low[k, b])
+    run.high[k, u] = max(run.high[k, a], run.high[k, b])
+
+
 @step
 def merge_again(linkage, tree, run, u):
     """Merge two clusters as in the old tree, into `u`. O(number of active and late clusters)."""
@@ -1062,6 +1093,10 @@ def merge_again(linkage, tree, run, u):
         slack_a = min(slack_a, run.value[k, a])
         slack_b = min(slack_b, run.value[k, b])
         value, is_exact = value_to_union(linkage, tree, run, np.int64(run.active[k]), np.int64(u))
+        if has_references(linkage):
+            unite_in_row(run, k, u, a, b)
+            if not is_exact:
+                value = max(value, bound_by_reference(linkage, tree, run, np.int64(run.active[k]), k, np.int64(u)))
         run.value[k, u] = value
         run.is_exact[k, u] = is_exact
         if is_exact:
@@ -1106,11 +1141,14 @@ def activate(linkage, tree, run, c):
         return False
     if not run.is_new[c]:
         make_piece(linkage, tree, run, c)
+    find_reference(linkage, tree, run, c, n_active)
     least, nearest = np.inf, np.int64(NULL)
     for t in range(run.state["n_alive"][0]):
         u = np.int64(run.alive[t])
         if u != c:
             value, is_exact = value_at_first(linkage, tree, run, c, u)
+            if not is_exact:
+                value = max(value, bound_by_reference(linkage, tree, run, c, n_active, u))
             run.value[n_active, u] = value
             run.is_exact[n_active, u] = is_exact
             if value < least:
@@ -1176,6 +1214,11 @@ def merge_new(linkage, tree, run, c, k, value):
     if run.state["has_top"][0]:
         give_slot(run, w)
     row = np.int64(run.row[c])
+    if has_references(linkage):
+        for t in range(run.state["n_active"][0]):
+            unite_in_row(run, t, w, c, k)
+        run.reach[row] = max(run.reach[row], run.high[row, k])
+        find_reference(linkage, tree, run, w, row)
     least, nearest, slack_c, slack_k = np.inf, np.int64(NULL), np.inf, np.inf
     for t in range(run.state["n_alive"][0]):
         u = np.int64(run.alive[t])
@@ -1183,6 +1226,8 @@ def merge_new(linkage, tree, run, c, k, value):
         b, b_is_exact = bound_between(linkage, tree, run, k, u)
         slack_c, slack_k = min(slack_c, a), min(slack_k, b)
         z, is_exact = value_of_new(linkage, tree, run, w, u, a, a_is_exact, b, b_is_exact)
+        if not is_exact:
+            z = max(z, bound_by_reference(linkage, tree, run, w, row, u))
         run.value[row, u] = z
         run.is_exact[row, u] = is_exact
         if z < least:
