@@ -175,6 +175,11 @@ def bound_by_triangle(linkage, z_u, z_v):
     return 0.5 * abs(z_u - z_v)
 
 
+def n_pairs_in_one(linkage):
+    """Most points are soon too far from one of the others."""
+    return 50
+
+
 def has_references(linkage):
     """A center, from which the others are measured."""
     return True

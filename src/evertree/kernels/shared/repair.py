@@ -396,6 +396,12 @@ def grows_with_parts(linkage):
 
 
 @linkage_may_define
+def n_pairs_in_one(linkage):
+    """Of so many pairs of two clusters about one is compared: a guess, as what is compared depends on pivots."""
+    return 1
+
+
+@linkage_may_define
 def has_references(linkage):
     """Whether active clusters have references."""
     return False
@@ -580,7 +586,7 @@ def _compute_pairs(linkage, tree, run, c, u, floor):
         return value, value < floor
     if follows_pieces(linkage):
         return compute_parts(linkage, tree, run, c, u, floor)
-    run.state["patience"][0] -= np.int64(run.n_leaves[c]) * run.n_leaves[u]
+    run.state["patience"][0] -= np.int64(run.n_leaves[c]) * run.n_leaves[u] // n_pairs_in_one(linkage)
     value, is_exact, _ = compare(linkage, tree, c, u, floor, np.int64(0), NOTHING_YET)
     return value, is_exact
 
@@ -651,9 +657,9 @@ def known_of_parts(linkage, run, p, q):
 
 @step
 def find_value(linkage, tree, run, p, q, floor):
-    """ζ between two old clusters with slots, up to `floor`, from those of their parts: only what is unknown is compared.
+    """ζ between two old clusters with slots, up to `floor`, from those of their parts; it is kept.
 
-    All that is found is kept.
+    Only points of parts between which it is unknown are compared.
     """
     run.waiting[0], run.waiting[1] = p, q
     count, value = 1, 0.0
