@@ -279,11 +279,14 @@ def test_only_exact_searches_certify(rng):
         ("value", lambda a: a[:-1]),
         ("value", lambda a: a * np.nan),
         ("error", lambda a: a - np.inf),
+        ("level", lambda a: a * np.nan),
+        ("level", lambda a: np.zeros(2)),
     ],
 )
 def test_damaged_files(rng, tmp_path, name, change):
     h = new("average", "euclidean")
     h.insert(rng.normal(size=(30, 2)))
+    h.insert(rng.normal(size=(1, 2)))
     header, arrays = snapshot.contents(h.state)
     arrays = {key: np.array(value) for key, value in arrays.items()}
     with np.errstate(invalid="ignore"):

@@ -18,7 +18,7 @@ from evertree.tree.base import AUTO, LiveTree
 from evertree.tree.initial import shape_from_linkage
 from evertree.tree.pairwise import PairLiveTree
 from evertree.tree.parallel.threads import Threads
-from evertree.tree.repair import Exact, new_exact
+from evertree.tree.repair import Exact, merge_order, new_exact
 
 #: Entries of a matrix that are read or written between two looks at whether to stop: some hundredths of a second.
 _SLICE = 20_000_000
@@ -59,18 +59,24 @@ def cluster(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[],
     live.take_heights(heights)
     live.note_clustered()
     live.exact = new_exact(live) if live.is_to_be_exact else None
-    if live.exact is not None and isinstance(live, PairLiveTree) and not live.scheme.linkage.has_centers:
-        _find_slack(live, leaves, merges[order], live.exact)
     return True
 
 
-def _find_slack(live: PairLiveTree, leaves: NDArray[np.int32], merges: NDArray[np.int64], exact: Exact) -> None:
-    """Fill in the slack of all nodes, and the values of the largest clusters. O(n² m)."""
+def find_slack(live: LiveTree, exact: Exact) -> None:
+    """Find the slack of all nodes of a batch tree, and the values of the largest clusters, where pairs are compared.
+
+    O(n² m). Nothing is done where there is no memory for it, or where radii are compared, which would take too long.
+    """
+    if live.n_points < 2 or not isinstance(live, PairLiveTree) or live.scheme.linkage.has_centers:
+        return
+    if not live.fits(live.n_points):
+        return
+    leaves = np.sort(live.leaves())
     d = _all_pairs(live, leaves)
     assert d is not None
-    alive, done = np.empty(leaves.size, np.int64), np.zeros(1, np.int64)
-    room = d, live.tree.size[leaves], alive, np.ascontiguousarray(merges), leaves.copy()
-    kernels.shared.slack.find_slack(live.tag, *room, exact.top, exact.slack, done, leaves.size)
+    order, _ = merge_order(live, exact.order)
+    room = np.empty(leaves.size, np.int64), live.tree.size[leaves], leaves, order, np.empty_like(live.tree.parent)
+    kernels.shared.slack.find_slack(live.tree, live.tag, d, *room, exact.top, exact.slack)
 
 
 def _find_merges(live: PairLiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> Found | None:

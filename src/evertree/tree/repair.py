@@ -53,6 +53,11 @@ class Exact:
     order: NDArray[np.int32] | None = field(default=None, repr=False)
     run: Any = field(default=None, repr=False)
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether nothing is known but that it is the batch tree."""
+        return bool(self.top.level[0] == np.inf)
+
     def copy(self) -> Exact:
         """One that shares nothing with this one."""
         return Exact(self.slack.copy(), type(self.top)(*(column.copy() for column in self.top)), self.n_changes)
@@ -66,7 +71,7 @@ class Exact:
         more = max(more, 0)
         top = self.top._replace(slot=np.concatenate([self.top.slot, np.full(more, NULL, np.int32)]))
         if not has_slots:
-            old, top = top, new_top(top.slot.size, n_slots)._replace(slot=top.slot)
+            old, top = top, new_top(top.slot.size, n_slots, self.is_rough)._replace(slot=top.slot)
             some = slice(old.node.size)
             top.node[some], top.value[some, some], top.error[some, some] = old.node, old.value, old.error
         return Exact(np.concatenate([self.slack, np.full(more, np.inf)]), top, self.n_changes)
@@ -99,7 +104,7 @@ def trimmed(live: LiveTree) -> Exact | None:
     nodes = np.concatenate([live.tree.left[last], live.tree.right[last]])
     nodes = nodes[exact.top.slot[nodes] != NULL]
     slots, some = exact.top.slot[nodes], np.arange(nodes.size)
-    top = new_top(exact.slack.size, kernels.shared.repair.SLOTS_EACH * SMALLEST_TOP)
+    top = new_top(exact.slack.size, kernels.shared.repair.SLOTS_EACH * SMALLEST_TOP, exact.is_rough)
     top.node[some], top.slot[nodes] = nodes, some
     for name in ("value", "error"):
         getattr(top, name)[: nodes.size, : nodes.size] = getattr(exact.top, name)[np.ix_(slots, slots)]
@@ -114,18 +119,21 @@ def n_slots_of(live: LiveTree) -> int:
 
 
 def new_exact(live: LiveTree) -> Exact:
-    """A batch tree of which nothing else is known: no cluster is closer to another than the next merge."""
+    """A batch tree of which nothing else is known: no cluster is closer to another than the next merge.
+
+    What takes longer to find is found when it is first edited.
+    """
     order, level = merge_order(live)
     slack = np.full(level.size, np.inf)
     for children in (live.tree.left[order], live.tree.right[order]):
         slack[children] = level[order]
-    return Exact(slack, new_top(slack.size, n_slots_of(live)), live.n_changes)
+    return Exact(slack, new_top(slack.size, n_slots_of(live), is_rough=True), live.n_changes)
 
 
-def new_top(size: int, n_slots: int) -> Any:
+def new_top(size: int, n_slots: int, is_rough: bool = False) -> Any:
     """No values of pairs of clusters."""
     return kernels.shared.repair.Top(
-        level=np.full(1, -np.inf),
+        level=np.full(1, np.inf if is_rough else -np.inf),
         slot=np.full(size, NULL, np.int32),
         node=np.full(n_slots, NULL, np.int32),
         value=np.zeros((n_slots, n_slots)),
@@ -142,6 +150,11 @@ def edit(live: LiveTree, leaves: NDArray[np.int32], comes: bool) -> bool:
         return False
     assert live.exact is not None
     exact = live.exact = live.exact.with_room(live.tree.parent.size, n_slots_of(live))
+    if exact.is_rough:
+        from evertree.tree.batch import find_slack
+
+        exact.top.level[0] = -np.inf
+        find_slack(live, exact)
     if exact.run is None:
         exact.run = _new_run(live, exact)
     for k, leaf in enumerate(leaves.tolist()):

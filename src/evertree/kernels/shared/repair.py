@@ -92,7 +92,7 @@ class Top(NamedTuple):
     They have *slots*. It is kept with the tree, and changed with it.
     """
 
-    level: Floats  # (1,) those that are alive above this level have slots; -inf if that is not decided yet
+    level: Floats  # (1,) those alive above it have slots; -inf if that is not decided yet, inf if nothing is known
     slot: Ints  # (capacity,) the slot of a node, or NULL
     node: Ints  # (n_slots,) the node of a slot, or NULL
     value: FloatMatrix  # (n_slots, n_slots) ζ

@@ -6,6 +6,7 @@ import numpy as np
 
 from evertree.kernels.columns import (
     EVERYWHERE,
+    LOST,
     NULL,
     STABLE,
     STABLE_FROM_BELOW,
@@ -27,7 +28,7 @@ from evertree.kernels.shared.homogenise import homogenise
 from evertree.kernels.shared.insert import hang
 from evertree.kernels.shared.neighbours import forget_near, improve_lists
 from evertree.kernels.shared.topology import hangs
-from evertree.kernels.shared.worklist import clear_due, note_due
+from evertree.kernels.shared.worklist import clear_due, next_recent, note_due
 from evertree.kernels.signatures import AnyLinkage, Bools, Ints
 from evertree.kernels.statistics.search import find_near_means, partner_by_means, place_by_means
 
@@ -50,18 +51,24 @@ search_place = choose("tree", {MeanTree: place_by_means, PairTree: place_by_pair
 
 @inline
 def next_due(tree, work):
-    """The next node due for a search, in memory order; NULL if there is none."""
+    """The next node due for a search, in memory order; NULL if there is none. O(n) where many have been."""
     end = 2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])
     u = work.state["cursor"][0]
     while work.state["due"][0] > 0:
         if u >= end:
             u = 0
+        if work.recent[0] != LOST:
+            u = next_recent(work.recent, work.due, u)
+            if u == NULL:
+                work.recent[0], u = LOST, 0
+                continue
         if work.due[u]:
             if hangs(tree, u) and u != tree.state["root"][0]:
                 work.state["cursor"][0] = u + 1
                 return np.int64(u)
             clear_due(work, u)
         u += 1
+    work.recent[0] = 0
     work.state["cursor"][0] = u
     return np.int64(NULL)
 
@@ -104,7 +111,7 @@ def clear_all_due(tree, work):
     """Clear the marks of all nodes due for a search. O(n)."""
     for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
         work.due[u] = 0
-    work.state["due"][0] = 0
+    work.state["due"][0] = work.recent[0] = 0
 
 
 @inline
