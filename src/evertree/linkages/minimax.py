@@ -12,7 +12,7 @@ from evertree.kernels.compile import step
 from evertree.kernels.pairwise.pairs import ROUNDING, collect_rows, copy_rows, covering_radius, evaluate_leaves
 from evertree.kernels.pairwise.radius import center_of, find_radius, radius_with
 from evertree.kernels.pairwise.values import NOTHING_YET, value_below
-from evertree.kernels.shared.repair import unite_in_row
+from evertree.kernels.repair.rows import unite_in_row
 from evertree.kernels.shared.topology import is_leaf
 from evertree.linkages import Linkage, Tag
 

@@ -76,7 +76,7 @@ def find_slack(live: LiveTree, exact: Exact) -> None:
     assert d is not None
     order, _ = merge_order(live, exact.order)
     room = np.empty(leaves.size, np.int64), live.tree.size[leaves], leaves, order, np.empty_like(live.tree.parent)
-    kernels.shared.slack.find_slack(live.tree, live.tag, d, *room, exact.top, exact.slack)
+    kernels.repair.slack.find_slack(live.tree, live.tag, d, *room, exact.top, exact.slack)
 
 
 def _find_merges(live: PairLiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> Found | None:

@@ -1,4 +1,4 @@
-"""Exact edits: after each, the tree is the batch tree again (`evertree.kernels.shared.repair`)."""
+"""Exact edits: after each, the tree is the batch tree again (`evertree.kernels.repair`)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def merge_order(live: LiveTree, kept: NDArray[np.int32] | None = None) -> tuple[
     """
     if kept is not None:
         level = np.zeros(live.tree.parent.size)
-        if kernels.shared.repair.find_levels(live.tree, kept, level):
+        if kernels.repair.repair.find_levels(live.tree, kept, level):
             return kept, level
     nodes = live.nodes()
     inner = nodes[np.flatnonzero(nodes & 1)]
@@ -97,14 +97,14 @@ def merge_order(live: LiveTree, kept: NDArray[np.int32] | None = None) -> tuple[
 def trimmed(live: LiveTree) -> Exact | None:
     """What is known of a batch tree, with values between the last clusters only: for files, which are to be small."""
     exact = live.exact
-    if exact is None or not live.is_exact or exact.top.node.size <= kernels.shared.repair.SLOTS_EACH * SMALLEST_TOP:
+    if exact is None or not live.is_exact or exact.top.node.size <= kernels.repair.state.SLOTS_EACH * SMALLEST_TOP:
         return exact if live.is_exact else None
     order, _ = merge_order(live, exact.order)
     last = order[-(SMALLEST_TOP - 1) :]
     nodes = np.concatenate([live.tree.left[last], live.tree.right[last]])
     nodes = nodes[exact.top.slot[nodes] != NULL]
     slots, some = exact.top.slot[nodes], np.arange(nodes.size)
-    top = new_top(exact.slack.size, kernels.shared.repair.SLOTS_EACH * SMALLEST_TOP, exact.is_rough)
+    top = new_top(exact.slack.size, kernels.repair.state.SLOTS_EACH * SMALLEST_TOP, exact.is_rough)
     top.node[some], top.slot[nodes] = nodes, some
     for name in ("value", "error"):
         getattr(top, name)[: nodes.size, : nodes.size] = getattr(exact.top, name)[np.ix_(slots, slots)]
@@ -115,7 +115,7 @@ def n_slots_of(live: LiveTree) -> int:
     """How many clusters have slots; none where values follow from means."""
     if live.scheme.has_statistics:
         return 0
-    return kernels.shared.repair.SLOTS_EACH * min(max(live.n_points // SHARE_OF_TOP, SMALLEST_TOP), LARGEST_TOP)
+    return kernels.repair.state.SLOTS_EACH * min(max(live.n_points // SHARE_OF_TOP, SMALLEST_TOP), LARGEST_TOP)
 
 
 def new_exact(live: LiveTree) -> Exact:
@@ -132,7 +132,7 @@ def new_exact(live: LiveTree) -> Exact:
 
 def new_top(size: int, n_slots: int, is_rough: bool = False) -> Any:
     """No values of pairs of clusters."""
-    return kernels.shared.repair.Top(
+    return kernels.repair.state.Top(
         level=np.full(1, np.inf if is_rough else -np.inf),
         slot=np.full(size, NULL, np.int32),
         node=np.full(n_slots, NULL, np.int32),
@@ -162,7 +162,7 @@ def edit(live: LiveTree, leaves: NDArray[np.int32], comes: bool) -> bool:
         run = exact.run._replace(order=order, level=level)
         run.state[:] = 0
         run.state["point"], run.state["comes"], run.state["patience"] = leaf, comes, _patience(live)
-        if kernels.shared.repair.repair(live.tree, live.tag, run, live.n_used):
+        if kernels.repair.repair.repair(live.tree, live.tag, run, live.n_used):
             _recover(live, leaves[k + 1 :], comes)
             return True
         exact.order = run.made[: run.state["n_made"][0]].copy()
@@ -203,7 +203,7 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
     def ints(count: int = size) -> NDArray[np.int32]:
         return np.empty(count, np.int32)
 
-    return kernels.shared.repair.Repair(
+    return kernels.repair.state.Repair(
         parent=ints(),
         left=ints(),
         right=ints(),
@@ -254,5 +254,5 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
         piece_size=np.empty(n_pieces),
         piece_value=np.empty((n_pieces, size)),
         top=exact.top,
-        state=np.zeros(1, kernels.shared.repair.REPAIR_STATE),
+        state=np.zeros(1, kernels.repair.state.REPAIR_STATE),
     )

@@ -1,4 +1,4 @@
-"""The slack of every node of a batch tree (`evertree.kernels.shared.repair`), from the values of all pairs of points.
+"""The slack of every node of a batch tree (`evertree.kernels.repair.repair`), from the values of all pairs of points.
 
 The recurrence for the merge of A and B reads ζ(A, C) and ζ(B, C) for every other cluster C that is there: the smallest
 ones are the slack of A and of B. The merges are made in order of height, as a chain of nearest neighbours does not.
@@ -11,8 +11,8 @@ import numpy as np
 from evertree.kernels.columns import NULL, Tree
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.pairwise.path import ERROR_OF_RECURRENCE
+from evertree.kernels.repair.state import SLOTS_EACH, Top
 from evertree.kernels.shared.nn_chain import Values, bury, get, unite
-from evertree.kernels.shared.repair import SLOTS_EACH, Top
 from evertree.kernels.signatures import Floats, Ints, LinkageWithRecurrence, LongInts
 
 
