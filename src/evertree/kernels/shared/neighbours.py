@@ -60,6 +60,8 @@ def set_fresh(search, row, steps):
         note_recent(search.recent, row)
     search.state["fresh"][0] += steps - np.int64(search.fresh[row])
     search.fresh[row] = steps
+    if search.state["fresh"][0] == 0:
+        search.recent[0] = 0
 
 
 @inline
@@ -150,8 +152,6 @@ def improve_lists(linkage, tree, search, find, max_steps):
                 steps += 1
         row += 1
     search.state["fresh_row"][0] = row
-    if search.state["fresh"][0] == 0:
-        search.recent[0] = 0
     return steps
 
 

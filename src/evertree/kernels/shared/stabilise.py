@@ -68,7 +68,6 @@ def next_due(tree, work):
                 return np.int64(u)
             clear_due(work, u)
         u += 1
-    work.recent[0] = 0
     work.state["cursor"][0] = u
     return np.int64(NULL)
 

@@ -56,6 +56,8 @@ def clear_due(work, u):
     """Note that `u` has been searched."""
     work.due[u] = 0
     work.state["due"][0] -= 1
+    if work.state["due"][0] == 0:
+        work.recent[0] = 0
 
 
 @short_step
