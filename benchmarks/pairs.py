@@ -81,28 +81,6 @@ def building(sizes: list[int], most_for_minimax: int) -> None:
     )
 
 
-def fitting(sizes: list[int]) -> None:
-    """The first batch, which is clustered, and scikit-learn's batch clustering."""
-    from sklearn.cluster import AgglomerativeClustering
-
-    headline("AnytimeClustering.fit beside AgglomerativeClustering.fit, 30 Gaussians in 16 columns, best of two, in s")
-    print("| linkage | points | evertree | scikit-learn | ratio (aim: at most 1.5) |")
-    print("| --- | --- | --- | --- | --- |")
-    rng = np.random.default_rng(0)
-    for linkage in (*LINKAGES, "ward"):
-        et.AnytimeClustering(linkage=linkage).fit(rng.normal(size=(50, 16)))
-        for n in sizes:
-            x = rng.normal(size=(30, 16))[rng.integers(0, 30, n)] * 3 + rng.normal(size=(n, 16))
-            ours = min(seconds(lambda x=x, a=linkage: et.AnytimeClustering(10, linkage=a).fit(x)) for _ in range(2))
-            if linkage == "minimax":
-                print(f"| {linkage} | {n:,} | {ours:.2f} | | |", flush=True)
-                continue
-            theirs = min(
-                seconds(lambda x=x, a=linkage: AgglomerativeClustering(10, linkage=a).fit(x)) for _ in range(2)
-            )
-            print(f"| {linkage} | {n:,} | {ours:.2f} | {theirs:.2f} | {ours / theirs:.2f} |", flush=True)
-
-
 def moves_from_random_trees(sizes: list[int]) -> None:
     headline("Moves from a random tree to a homogeneous one, uniform points in the plane")
     print("| linkage | " + " | ".join(f"{n:,} points" for n in sizes) + " | design |")
@@ -126,7 +104,6 @@ def main() -> None:
     options = parser.parse_args()
     most = 2_000 if options.quick else options.most
     print(f"evertree {et.__version__}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.2f}")
-    fitting([n for n in (1_000, 3_000, 10_000) if n <= most])
     building([n for n in (1_000, 2_000, 10_000, 20_000) if n <= most], 10_000)
     moves_from_random_trees([100, 400, 800] if options.quick else [100, 400, 800, 1_600])
     print(f"\nload at the end {os.getloadavg()[0]:.2f}")

@@ -115,7 +115,6 @@ class Kind:
 
 LARGE: dict[str, Any] = {"shapes": ("normal", "clusters"), "starts": ("empty",), "first": 38_000, "batch": 9_000}
 LARGE |= {"n_edits": (8, 10), "n_sequences": 6}
-FEW_HUNDRED: dict[str, Any] = {"starts": ("empty",), "first": 900, "batch": 300, "n_edits": (8, 12), "n_sequences": 12}
 
 KINDS = (
     Kind("ward"),
@@ -169,9 +168,6 @@ KINDS = (
     Kind("durable window", has=("durable", "last", "age")),
     Kind("durable function", "complete", "differing", shapes=("words",), has=("durable",)),
     Kind("durable changes", schemes=MEANS[:1] + PAIRS[4:6] + STORED[:1], has=("durable",)),
-    Kind("average threads", "average", n_jobs=2),
-    Kind("average threads larger", "average", n_jobs=2, **FEW_HUNDRED),
-    Kind("complete threads larger", "complete", n_jobs=2, **FEW_HUNDRED),
     Kind("ward large", **LARGE),
     Kind("ward threads large", n_jobs=2, **LARGE),
     Kind("cosine threads large", "average", "cosine", n_jobs=2, dtype="float32", **LARGE),

@@ -53,7 +53,7 @@ PLANS = (
     Plan("means", MEANS, 10_000, 8, has_threads=True, changes_often=True),
     Plan("single precision", MEANS[:2], 20_000, 16, dtype="float32"),
     Plan("durable", (("ward", "euclidean"),), 10_000, 8, is_durable=True),
-    Plan("pairs", (*PAIRS, ("minimax", "euclidean")), 1_000, 3, has_threads=True, changes_often=True),
+    Plan("pairs", (*PAIRS, ("minimax", "euclidean")), 1_000, 3, changes_often=True),
     Plan("durable pairs", PAIRS[:4], 500, 2, is_durable=True, changes_often=True),
 )
 

@@ -25,7 +25,7 @@ def agglomerate(
     It takes quadratic time. Where values follow from means (Ward, and average on ``"sqeuclidean"``, ``"cosine"`` and
     ``"correlation"``), memory is linear, and `n_jobs` threads share the work. From 20 columns on, products of matrices
     screen all pairs; below, clusters that are too far apart to matter are not compared. All other linkages but single
-    take a matrix of n² / 2 values, three times that for minimax.
+    take a matrix of n² / 2 values, which `n_jobs` threads compute, and minimax three times that.
 
     A batch tree is stable: `Hierarchy.certify` accepts it, and `Hierarchy.refine` finds nothing to do. A Ward batch
     tree need not be homogeneous.

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evertree.kernels import objects
@@ -92,6 +93,21 @@ def test_constants_and_options_are_part_of_a_stamp(tasks):
     assert "inline" in texts["evertree.kernels.shared.stabilise.quota_of_grafts"]
     with pytest.raises(TypeError, match=r"odd is .*: say how a kernel depends on it"):
         objects._constant("odd", object())
+
+
+@pytest.mark.parametrize("changed", ["column", "record"])
+def test_what_arguments_look_like_is_part_of_a_stamp(tasks, monkeypatch, changed):
+    """A kernel that reads no new column still has the others elsewhere."""
+    task, target = tasks["repair_slack_find_slack__average"], objects.Target("x", is_loaded=False)
+    group = next(kind for kind in task.kernel.signature.kinds.values() if hasattr(kind, "kinds"))
+    before = objects.stamp_of(task.kernel, task.configuration, target)
+    kinds = dict(group.kinds())
+    if changed == "column":
+        kinds = {"first": objects.Array(np.float64), **kinds}
+    else:
+        kinds["slot"] = objects.Array(np.dtype([("a", np.int32)]))
+    monkeypatch.setattr(group, "kinds", classmethod(lambda _: kinds))
+    assert objects.stamp_of(task.kernel, task.configuration, target) != before
 
 
 def test_a_step_that_the_sources_lack_is_found(tasks):

@@ -17,6 +17,7 @@ import naive
 from evertree.errors import ParameterError
 from evertree.kernels import pairwise, shared, statistics
 from evertree.tree import batch
+from evertree.tree.parallel.threads import Threads
 from evertree.tree.reciprocal import find_merges, order_in_space, without_duplicates
 from helpers import definition, hard_data, nested
 
@@ -180,9 +181,10 @@ def test_another_linkage_or_metric(rng, n_clustered, linkage, metric):
     assert n_clustered == [40, 40]
 
 
+@pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("linkage", ["single", "average", "minimax"])
-def test_ctrl_c_undoes_a_batch(rng, monkeypatch, linkage):
-    h = et.Hierarchy(linkage)
+def test_ctrl_c_undoes_a_batch(rng, monkeypatch, linkage, n_jobs):
+    h = et.Hierarchy(linkage, n_jobs=n_jobs)
     h.insert(rng.normal(size=(10, 2)))
     before = h.linkage_matrix()
     monkeypatch.setattr(batch, "_SLICE", 1)
@@ -190,7 +192,7 @@ def test_ctrl_c_undoes_a_batch(rng, monkeypatch, linkage):
     work = getattr(*where)
 
     def press(*args):
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         work(*args)
 
     with monkeypatch.context() as patch:
@@ -271,6 +273,31 @@ def test_threads_merge_the_same(rng):
     x = rng.normal(size=(300, 4)).round(1)
     one, three = (et.agglomerate(x, n_jobs=n_jobs) for n_jobs in (None, 3))
     assert np.array_equal(one.linkage_matrix(), three.linkage_matrix())
+
+
+@pytest.mark.parametrize("is_clustered", [True, False])
+@pytest.mark.parametrize(("linkage", "metric"), [*PAIRS, ("average", "precomputed")])
+def test_threads_make_no_difference_where_pairs_are_compared(rng, monkeypatch, linkage, metric, is_clustered):
+    """They compare all pairs of a batch, each a part of them."""
+    monkeypatch.setattr(batch, "_SLICE", 1_000)
+    n_parts = []
+    each = Threads.each
+    monkeypatch.setattr(Threads, "each", lambda *args: (n_parts.append(len(args[2])), each(*args)))
+    x = rng.normal(size=(70, 4)).round(1)
+    d = cdist(x, x)
+    trees = []
+    for n_jobs in (None, 1, 3):
+        options = {} if is_clustered else {"search_width": 4, "working_memory": 0}
+        h = et.Hierarchy(linkage, metric, n_jobs=n_jobs, **options)
+        for start, stop in ((0, 40), (40, 41), (41, 70)):
+            h.insert(d[start:stop, :stop] if metric == "precomputed" else x[start:stop])
+        h.remove(range(10, 20))
+        h.refine()
+        trees.append(h.linkage_matrix())
+        h.validate()
+    np.testing.assert_array_equal(trees[1], trees[0])
+    np.testing.assert_array_equal(trees[2], trees[0])
+    assert (min(n_parts, default=0) > 1) == (is_clustered and linkage != "single")
 
 
 @pytest.mark.parametrize("data", ["grid", "line", "few values", "one value"])

@@ -11,6 +11,7 @@ import pytest
 import naive
 from evertree import Report
 from evertree.errors import ParameterError
+from evertree.kernels.columns import LOST
 from evertree.tree import refine
 from helpers import (
     SCHEMES,
@@ -121,6 +122,26 @@ def test_scans_share_nothing_with_the_worklist(rng):
     h.state.live.work.mark[:] = 0
     np.testing.assert_array_equal(h.violations(), violations)
     assert not h.is_homogeneous()
+
+
+def test_what_is_due_is_listed(rng):
+    """After one edit nothing is looked through; after many, and after loading, everything is."""
+    h = Hierarchy("ward", goal="stable")
+    h.insert(rng.normal(size=(300, 3)))
+    live = h.state.live
+    assert live.work.recent[0] == LOST
+    h.refine()
+    for _ in range(5):
+        assert live.work.recent[0] == live.search.recent[0] == 0
+        h.insert(rng.normal(size=(1, 3)))
+        assert 0 < live.work.recent[0] < 100
+        assert live.search.recent[0] > 0
+        h.validate()
+        twin = h.copy()
+        twin.state.live.work.recent[0] = twin.state.live.search.recent[0] = LOST
+        report, other = h.refine(), twin.refine()
+        assert (report.searches, report.grafts) == (other.searches, other.grafts)
+        np.testing.assert_array_equal(h.linkage_matrix(), twin.linkage_matrix())
 
 
 def test_moves_are_a_budget_that_is_kept_exactly(rng):

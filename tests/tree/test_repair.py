@@ -220,6 +220,44 @@ def test_a_repair_that_gives_up(rng, monkeypatch, why, comes):
         h.certify()
 
 
+@pytest.mark.parametrize("n_top", [5, 12])
+@pytest.mark.parametrize(("linkage", "metric"), [SCHEMES[0], SCHEMES[1], SCHEMES[4], SCHEMES[5]])
+def test_values_of_slots(monkeypatch, linkage, metric, n_top):
+    """Values that are kept between the last clusters are those by definition, however they were found."""
+    monkeypatch.setattr(repair, "SMALLEST_TOP", n_top)
+    monkeypatch.setattr(repair, "LARGEST_TOP", n_top)
+    rng = np.random.default_rng(n_top)
+    centers = 6 * rng.uniform(1, 2, size=(6, 3))
+    h, n_known = new(linkage, metric), 0
+    for _ in range(24):
+        edit_at_random(h, rng, lambda count: centers[rng.integers(6, size=count)] + rng.normal(size=(count, 3)))
+        if len(h) < 25:
+            h.insert(centers[rng.integers(6, size=20)] + rng.normal(size=(20, 3)))
+        check(h)
+        live, zeta, top = h.state.live, definition(h), h.state.live.exact.top
+        position = {leaf: i for i, leaf in enumerate(h.state.leaves().tolist())}
+        cluster = {u: frozenset(position[i] for i in live.leaves(u).tolist()) for u in live.nodes().tolist()}
+        slots = [s for s in np.flatnonzero(top.node >= 0).tolist() if int(top.node[s]) in cluster]
+        for s, t in itertools.combinations(slots, 2):
+            a, b = cluster[int(top.node[s])], cluster[int(top.node[t])]
+            if not a & b and top.error[s, t] <= 1e4:
+                n_known += 1
+                assert live.scheme.zeta(top.value[s, t]) == pytest.approx(zeta(a, b), rel=1e-9, abs=1e-12)
+    assert n_known > 200
+
+
+def test_more_slots_for_more_points(rng, monkeypatch):
+    monkeypatch.setattr(repair, "SMALLEST_TOP", 4)
+    h = new("average", "euclidean")
+    h.insert(rng.normal(size=(20, 2)))
+    h.insert(rng.normal(size=(1, 2)))
+    n_slots = h.state.live.exact.top.node.size
+    for _ in range(30):
+        h.insert(rng.normal(size=(5, 2)))
+    assert h.state.live.exact.top.node.size >= 2 * n_slots
+    check(h)
+
+
 @pytest.mark.slow
 def test_an_edit_compares_few_pairs():
     """In clusters, a small part of what clustering all points takes."""
@@ -279,11 +317,14 @@ def test_only_exact_searches_certify(rng):
         ("value", lambda a: a[:-1]),
         ("value", lambda a: a * np.nan),
         ("error", lambda a: a - np.inf),
+        ("level", lambda a: a * np.nan),
+        ("level", lambda a: np.zeros(2)),
     ],
 )
 def test_damaged_files(rng, tmp_path, name, change):
     h = new("average", "euclidean")
     h.insert(rng.normal(size=(30, 2)))
+    h.insert(rng.normal(size=(1, 2)))
     header, arrays = snapshot.contents(h.state)
     arrays = {key: np.array(value) for key, value in arrays.items()}
     with np.errstate(invalid="ignore"):

@@ -38,10 +38,11 @@ def insert_with_bar(h: Hierarchy, points: PointTable, time: float | None = None)
     if h.metric == "precomputed" or may_cluster(h.state.live, n):
         return h.insert(points.for_tree(h), keys=points.keys, time=time)
     keys: list[Hashable] = []
+    # Several threads insert as many points at once as there are in the tree.
+    is_doubled = h.n_jobs is not None and h.state.live.scheme.has_statistics
     with progress_bar("Inserting", n) as show:
         while len(keys) < n:
-            # Several threads insert as many points at once as there are in the tree.
-            chunk = slice(len(keys), len(keys) + (_CHUNK if h.n_jobs is None else max(_CHUNK, len(keys))))
+            chunk = slice(len(keys), len(keys) + (max(_CHUNK, len(keys)) if is_doubled else _CHUNK))
             some = None if points.keys is None else points.keys[chunk]
             with counting_rows_from(len(keys) + 1):
                 keys += h.insert(points.for_tree(h, chunk), keys=some, time=time)

@@ -74,6 +74,7 @@ def _dtype_of_lists(arrays: Arrays, dtype: np.dtype[Any], is_of_means: bool) -> 
 def _check_exact(arrays: Arrays, size: int) -> None:
     """What is known of a batch tree: bounds, and values of pairs of clusters, each of which has a slot."""
     slot, node = (arrays.get(f"exact.{name}", np.empty(0)) for name in ("slot", "node"))
+    level = arrays.get("exact.level", np.full(1, -np.inf))  # older versions did not write it
     shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
         "slack": (np.float64, (size,)),
         "slot": (np.int32, (size,)),
@@ -88,6 +89,7 @@ def _check_exact(arrays: Arrays, size: int) -> None:
         is_sound = slot.min(initial=NULL) >= NULL and bool(((node >= NULL) & (node < size)).all())
         is_sound &= np.array_equal(np.sort(node[used]), np.flatnonzero(slot != NULL))
         is_sound = is_sound and bool((slot[node[used]] == used).all())
+        is_sound &= level.dtype == np.float64 and level.shape == (1,) and not np.isnan(level).any()
         is_sound &= bool((found["slack"] >= 0).all() and (found["value"] >= 0).all() and (found["error"] >= 0).all())
     if not is_sound:
         raise CorruptFileError("what it says about its batch tree is damaged")

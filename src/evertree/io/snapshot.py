@@ -25,7 +25,7 @@ from evertree.input.keys import KeyTable, whole_part
 from evertree.io.archive import SIGNS_OF_DAMAGE, read, write
 from evertree.io.array_checks import check_arrays
 from evertree.io.json_values import decode_all, encode_all
-from evertree.kernels.columns import TREE_STATE, WORK_STATE, MeanTree, Search, Worklist, new_search
+from evertree.kernels.columns import LOST, N_RECENT, TREE_STATE, WORK_STATE, MeanTree, Search, Worklist, new_search
 from evertree.state import State
 from evertree.tree import Aim, Incoming, LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
 from evertree.tree.base import MOST_POINTS, WORKING_MEMORY
@@ -85,7 +85,7 @@ def contents(state: State) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     if exact is not None:
         exact = exact.with_room(used)
         arrays["exact.slack"], arrays["exact.slot"] = exact.slack[:used], exact.top.slot[:used]
-        for name in ("node", "value", "error"):
+        for name in ("level", "node", "value", "error"):
             arrays[f"exact.{name}"] = getattr(exact.top, name)
     arrays["leaves"] = keys.leaves()
     if keys.is_numbered:
@@ -145,7 +145,8 @@ def _exact_of(live: LiveTree, arrays: dict[str, NDArray[Any]]) -> Exact | None:
     """What is known of a batch tree; older versions did not write it."""
     if "exact.slack" not in arrays or not live.is_to_be_exact:
         return None
-    top = new_top(0, 0)._replace(**{name: arrays[f"exact.{name}"] for name in ("slot", "node", "value", "error")})
+    top = new_top(0, 0)
+    top = top._replace(**{name: arrays[f"exact.{name}"] for name in top._fields if f"exact.{name}" in arrays})
     return Exact(arrays["exact.slack"], top, live.n_changes).copy().with_room(live.tree.parent.size)
 
 
@@ -267,7 +268,8 @@ def _work_of(arrays: dict[str, NDArray[Any]], size: int) -> Worklist:
     stack, state = np.empty(size, np.int32), np.zeros(1, WORK_STATE)
     stack[: pending.size] = pending
     state.view(np.int64)[: old.size] = old
-    return Worklist(stack, arrays["work.mark"], arrays.get("work.due", np.zeros(size, np.uint8)), state)
+    recent = np.full(1 + N_RECENT, LOST, np.int32)
+    return Worklist(stack, arrays["work.mark"], arrays.get("work.due", np.zeros(size, np.uint8)), recent, state)
 
 
 def _search_of(arrays: dict[str, NDArray[Any]]) -> Search:
@@ -276,4 +278,5 @@ def _search_of(arrays: dict[str, NDArray[Any]]) -> Search:
     if "search.near" not in arrays:
         return search
     search.state.view(np.int64)[:] = arrays["search.state"]
+    search.recent[0] = LOST
     return search._replace(**{name: arrays[f"search.{name}"] for name in ("near", "near_value", "fresh")})

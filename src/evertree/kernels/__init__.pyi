@@ -1,3 +1,3 @@
-from . import pairwise, shared, statistics
+from . import pairwise, repair, shared, statistics
 
-__all__ = ["pairwise", "shared", "statistics"]
+__all__ = ["pairwise", "repair", "shared", "statistics"]

@@ -18,7 +18,6 @@ from evertree.kernels.signatures import (
     Bytes,
     DataMatrix,
     FloatColumn,
-    FloatCube,
     FloatMatrix,
     Floats,
     FunctionAddress,
@@ -102,10 +101,6 @@ PAIRS_STATE = counters(
     "unbounded",  # number of points to measure without bounds, because bounds did not help
     "evaluated_before",  # dissimilarities evaluated when the current point had been measured
     "measured",  # the node whose linkage to every other is in `lower`, or NULL
-    "n_members",  # number of members in `rows` of the node being measured
-    "shared_from",  # a node that takes this many comparisons to measure is left to threads
-    "n_ahead",  # number of points measured ahead
-    "ahead",  # number of them inserted since
 )
 
 #: A value of ``paused_side``.
@@ -204,8 +199,6 @@ class Pairs(NamedTuple):
     span: FloatMatrix  # (2, MOST_PIVOTS) smallest and largest distance of some rows to each pivot
     lower: Floats  # (capacity,) bounds on the linkage between the current point and each node
     upper: Floats  # (capacity,)
-    ahead: FloatCube  # (n, 1 or 2, capacity) `lower` and `upper`, if they differ, of the next points
-    stale: Bytes  # (capacity,) whether the cluster of a node has changed since
     rows: Ints  # (n_rows,) members of a cluster
     others: Ints  # (n_rows,) members of another
     share: Floats  # (n_rows,) their shares in its weight
@@ -260,6 +253,13 @@ class PairTree(NamedTuple):
 AnyTree = MeanTree | PairTree
 
 
+#: What is to be done after an edit is found in a list of up to this many, and otherwise by looking through everything.
+N_RECENT = 256
+
+#: Instead of the number of its entries: the list is not complete.
+LOST = -1
+
+
 @described
 class Worklist(NamedTuple):
     """The nodes whose check may have changed since it was last made: a stack, last in, first out."""
@@ -267,6 +267,7 @@ class Worklist(NamedTuple):
     stack: Ints  # (capacity,) each node is in it at most once
     mark: ByteColumn  # (capacity,) bits QUEUED, STALE and WAITS
     due: ByteColumn  # (capacity,) whether a blocking pair may have arisen with the node since it was searched
+    recent: Ints  # (1 + N_RECENT,) how many nodes have become due lately, and which: all that are, unless it is LOST
     state: WorkState  # (1,)
 
 
@@ -308,6 +309,7 @@ class Search(NamedTuple):
     near: IntMatrix  # (n_rows, N_NEAR) leaves near each leaf, the nearest first; NULL for none
     near_value: DataMatrix  # (n_rows, N_NEAR) how far they are, infinite for none; float64 in a tree of pairs
     fresh: Bytes  # (n_rows,) steps until its list is good
+    recent: Ints  # (1 + N_RECENT,) the rows for which that is not 0, as in `Worklist`
     seen: Ints  # (capacity,) the last search that visited each node
     front: IntMatrix  # (2, width) the nodes of the current level of a descent, and of the next
     front_value: FloatMatrix  # (2, width) how far they are
@@ -322,6 +324,7 @@ def new_search(rows: int, width: int, dtype: np.dtype[Any]) -> Search:
         near=np.full((rows, N_NEAR), NULL, np.int32),
         near_value=np.full((rows, N_NEAR), np.inf, dtype),
         fresh=np.zeros(rows, np.uint8),
+        recent=np.zeros(1 + N_RECENT, np.int32),
         seen=np.zeros(2 * rows, np.int32),
         front=np.zeros((2, width), np.int32),
         front_value=np.zeros((2, width)),
@@ -343,4 +346,5 @@ def new_node_columns(capacity: int, node: np.dtype[Any]) -> tuple[dict[str, NDAr
     for name in ("root", "free_leaf", "free_inner"):
         columns["state"][name] = NULL
     mark, due = columns.pop("mark"), columns.pop("due")
-    return columns, Worklist(np.zeros(capacity, np.int32), mark, due, np.zeros(1, WORK_STATE))
+    stack, recent = np.zeros(capacity, np.int32), np.zeros(1 + N_RECENT, np.int32)
+    return columns, Worklist(stack, mark, due, recent, np.zeros(1, WORK_STATE))

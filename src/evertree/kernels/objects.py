@@ -24,7 +24,7 @@ import numpy as np
 
 from evertree.kernels.compile import Step, plain
 from evertree.kernels.fingerprint import digest_of
-from evertree.kernels.signatures import Configuration
+from evertree.kernels.signatures import Array, Configuration, is_described
 
 #: Objects that no process has used for so many seconds are removed when a new one of the same kernel is kept.
 _KEPT_FOR = 30 * 86_400
@@ -118,9 +118,19 @@ def stamp_of(kernel: Any, configuration: Configuration, target: Target) -> str:
 
     digest = hashlib.sha256(_common().encode())
     digest.update(f"{configuration} {numba_compiler.processor(target.cpu)} {target.is_loaded}".encode())
+    digest.update(" ".join(_layout_of(kind) for kind in kernel.signature.kinds.values()).encode())
     for _, text in sorted(sources_of(kernel, configuration).items()):
         digest.update(text.encode())
     return digest.hexdigest()[:20]
+
+
+def _layout_of(kind: Any) -> str:
+    """How an argument lies in memory: for a group of columns, what each of them is."""
+    if is_described(kind):
+        return f"{kind.__qualname__}({', '.join(f'{name}: {_layout_of(x)}' for name, x in kind.kinds().items())})"
+    if isinstance(kind, Array) and kind.dtype is not None:
+        return f"{np.dtype(kind.dtype).descr} {kind.ndim} {kind.has_strides}"
+    return str(kind) if isinstance(kind, (type, Array, types.UnionType)) else type(kind).__qualname__
 
 
 @cache

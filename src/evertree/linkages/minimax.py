@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NOTHING, SQUARE_ROOT
+from evertree.kernels.columns import ITSELF, NOTHING, NULL, SQUARE_ROOT
 from evertree.kernels.compile import step
-from evertree.kernels.pairwise.pairs import collect_rows, copy_rows, covering_radius
-from evertree.kernels.pairwise.radius import find_radius, radius_with
+from evertree.kernels.pairwise.pairs import ROUNDING, collect_rows, copy_rows, covering_radius, evaluate_leaves
+from evertree.kernels.pairwise.radius import center_of, find_radius, radius_with
 from evertree.kernels.pairwise.values import NOTHING_YET, value_below
+from evertree.kernels.repair.rows import unite_in_row
 from evertree.kernels.shared.topology import is_leaf
 from evertree.linkages import Linkage, Tag
 
@@ -172,6 +173,54 @@ def point_bound(linkage, tree, run, u):
 def bound_by_triangle(linkage, z_u, z_v):
     """A radius is at least half of a distance."""
     return 0.5 * abs(z_u - z_v)
+
+
+def n_pairs_in_one(linkage):
+    """Most points are soon too far from one of the others."""
+    return 50
+
+
+def has_references(linkage):
+    """A center, from which the others are measured."""
+    return True
+
+
+@step
+def find_reference(linkage, tree, run, c, row):
+    """The center of `c`, or one that it has, if that covers it as well. O(n m)."""
+    if run.place[c] == NULL and run.reach[row] <= tree.height[c] * (1.0 + ROUNDING):  # it is just being merged
+        tree.center[c] = run.reference[row]
+        return
+    r = c if is_leaf(c) else np.int64(center_of(tree, c))
+    run.reference[row], run.reach[row] = r, tree.height[c]
+    low, high = run.low[row], run.high[row]
+    start = np.int64(0)
+    while start < tree.state["leaf_top"][0]:
+        count, start = evaluate_leaves(tree, r >> 1, start, np.int64(NULL))
+        for k in range(count):
+            i = 2 * tree.pairs.some[k]
+            low[i] = high[i] = tree.pairs.block[k]
+    for u in run.order:
+        unite_in_row(run, row, u, run.left[u], run.right[u])
+    for k in range(run.state["n_made"][0]):
+        u = run.made[k]
+        if run.is_new[u]:
+            unite_in_row(run, row, u, tree.left[u], tree.right[u])
+
+
+def bound_by_reference(linkage, tree, run, c, row, u):
+    """Points of u do not reach the reference within less than the nearest of them; points of c not the farthest of u.
+
+    Neither cover their own cluster within less than its radius.
+    """
+    far, reach = run.high[row, u], run.reach[row]
+    if tree.pairs.state["triangle"][0] == ITSELF:
+        over = far - reach - ROUNDING * (far + reach)
+    elif tree.pairs.state["triangle"][0] == SQUARE_ROOT:
+        over = max(np.sqrt(far) - np.sqrt(reach) - ROUNDING * (np.sqrt(far) + np.sqrt(reach)), 0.0) ** 2
+    else:
+        over = 0.0
+    return min(max(over, tree.height[c]), max(run.low[row, u], tree.height[u]))
 
 
 @step

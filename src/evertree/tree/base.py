@@ -19,6 +19,7 @@ from evertree.kernels.columns import (
     BY_DESCENT,
     EVERYWHERE,
     HOMOGENEOUS,
+    LOST,
     NULL,
     STABLE,
     TO_FIND,
@@ -504,6 +505,7 @@ class LiveTree(ABC):
         nodes = self.nodes()
         self.work.due[:] = 0  # free nodes may have been due
         self.work.due[nodes] = 1
+        self.work.recent[0] = LOST
         self.work.state["due"][0] = nodes.size
 
     def prepare_search(self) -> None:
@@ -576,7 +578,7 @@ class LiveTree(ABC):
             both = min(rows, old.fresh.size)
             for name in ("near", "near_value", "fresh"):
                 getattr(search, name)[:both] = getattr(old, name)[:both]
-            search.state[:] = old.state
+            search.state[:], search.recent[:] = old.state, old.recent
             search.state["stamp"][0] = 0
             search.state["notes"][0] = BOTH_LISTS  # this entry had another meaning in old files
         elif tree.state["n_points"][0]:
@@ -668,7 +670,7 @@ class LiveTree(ABC):
         tree.state["free_inner"][0] = NULL
         for column in (tree.parent, tree.left, tree.right):
             column[2 * heights.size + 1 :: 2] = NULL  # inner nodes that were in use before
-        work.mark[:], work.due[:] = 0, 0
+        work.mark[:], work.due[:], work.recent[0] = 0, 0, 0
         for name in ("pending", "due", "guarded"):
             work.state[name][0] = 0
         self._compute_from_heights(2 * np.arange(heights.size, dtype=np.int32) + 1, heights)
@@ -706,6 +708,7 @@ class LiveTree(ABC):
             work.stack[: self.n_pending] = self.work.stack[: self.n_pending]
             work.mark[:used] = self.work.mark[:used]
             work.due[:used] = self.work.due[:used]
+            work.recent[:] = self.work.recent
         else:
             work.state["goal"][0] = STABLE if self.aim.is_stable else HOMOGENEOUS
         rows = tree.parent.size // 2

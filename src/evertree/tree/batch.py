@@ -17,7 +17,8 @@ from evertree.tree import reciprocal
 from evertree.tree.base import AUTO, LiveTree
 from evertree.tree.initial import shape_from_linkage
 from evertree.tree.pairwise import PairLiveTree
-from evertree.tree.repair import Exact, new_exact
+from evertree.tree.parallel.threads import Threads
+from evertree.tree.repair import Exact, merge_order, new_exact
 
 #: Entries of a matrix that are read or written between two looks at whether to stop: some hundredths of a second.
 _SLICE = 20_000_000
@@ -58,17 +59,24 @@ def cluster(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[],
     live.take_heights(heights)
     live.note_clustered()
     live.exact = new_exact(live) if live.is_to_be_exact else None
-    if live.exact is not None and isinstance(live, PairLiveTree) and not live.scheme.linkage.has_centers:
-        _find_slack(live, leaves, merges[order], live.exact)
     return True
 
 
-def _find_slack(live: PairLiveTree, leaves: NDArray[np.int32], merges: NDArray[np.int64], exact: Exact) -> None:
-    """Fill in the slack of all nodes, and the values of the largest clusters. O(n² m)."""
-    d, alive, done = live.dissimilarities(leaves), np.empty(leaves.size, np.int64), np.zeros(1, np.int64)
-    live.note_evaluated(d.size)
-    room = d, live.tree.size[leaves], alive, np.ascontiguousarray(merges), leaves.copy()
-    kernels.shared.slack.find_slack(live.tag, *room, exact.top, exact.slack, done, leaves.size)
+def find_slack(live: LiveTree, exact: Exact) -> None:
+    """Find the slack of all nodes of a batch tree, and the values of the largest clusters, where pairs are compared.
+
+    O(n² m). Nothing is done where there is no memory for it, or where radii are compared, which would take too long.
+    """
+    if live.n_points < 2 or not isinstance(live, PairLiveTree) or live.scheme.linkage.has_centers:
+        return
+    if not live.fits(live.n_points):
+        return
+    leaves = np.sort(live.leaves())
+    d = _all_pairs(live, leaves)
+    assert d is not None
+    order, _ = merge_order(live, exact.order)
+    room = np.empty(leaves.size, np.int64), live.tree.size[leaves], leaves, order, np.empty_like(live.tree.parent)
+    kernels.repair.slack.find_slack(live.tree, live.tag, d, *room, exact.top, exact.slack)
 
 
 def _find_merges(live: PairLiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> Found | None:
@@ -76,8 +84,8 @@ def _find_merges(live: PairLiveTree, leaves: NDArray[np.int32], should_stop: Cal
     n, linkage = leaves.size, live.scheme.linkage
     found: Found = np.empty((max(n - 1, 0), 2), np.int64), np.empty(max(n - 1, 0))
     done = np.zeros(2, np.int64)
-    rows = np.ascontiguousarray(leaves >> 1)
     if linkage.is_spanning:
+        rows = np.ascontiguousarray(leaves >> 1)
         room: list[Any] = [np.empty(n, dtype) for dtype in (np.int32, np.int32, np.float64, np.int32, np.float64)]
 
         def merge(stop: int) -> None:
@@ -85,16 +93,11 @@ def _find_merges(live: PairLiveTree, leaves: NDArray[np.int32], should_stop: Cal
 
         live.note_evaluated(n * (n - 1) // 2)
         return found if _in_slices(merge, n - 1, n * max(live.n_columns or 1, 4), should_stop) else None
-    d = np.empty(n * (n - 1) // 2)
-
-    def fill(stop: int) -> None:
-        kernels.pairwise.pairs.fill_condensed(live.tree.pairs, rows, d, done, stop)
-
-    if not _in_slices(fill, n - 1, n * max(live.n_columns or 1, 4), should_stop):
+    d = _all_pairs(live, leaves, should_stop)
+    if d is None:
         return None
-    live.note_evaluated(d.size)
     live.list_neighbours(leaves, d)
-    chain, alive, done = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(2, np.int64)
+    chain, alive = np.empty(n, np.int64), np.empty(n, np.int64)
     if linkage.has_centers:
         radii = np.empty((n, n)), np.empty(n, np.int64)
 
@@ -109,9 +112,39 @@ def _find_merges(live: PairLiveTree, leaves: NDArray[np.int32], should_stop: Cal
     return found if _in_slices(merge, n - 1, 4 * n, should_stop) else None
 
 
+def _all_pairs(
+    live: PairLiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool] = lambda: False
+) -> NDArray[np.float64] | None:
+    """The dissimilarity of every pair of leaves, condensed, by several threads if wanted; None if it was stopped."""
+    n, rows = leaves.size, np.ascontiguousarray(leaves >> 1)
+    d = np.empty(n * (n - 1) // 2)
+    step = _step(n * max(live.n_columns or 1, 4))
+
+    def fill(start: int) -> None:
+        if not should_stop():
+            kernels.pairwise.pairs.fill_condensed(live.tree.pairs, rows, d, start, start + step)
+
+    starts = range(0, n - 1, step)
+    if live.aim.n_threads is None or len(starts) == 1:
+        for start in starts:
+            fill(start)
+    else:
+        with Threads(live.aim.n_threads) as threads:
+            threads.each(fill, starts)
+    if should_stop():
+        return None
+    live.note_evaluated(d.size)
+    return d
+
+
+def _step(cost: int) -> int:
+    """How many steps of a given cost are made between two looks at whether to stop."""
+    return max(_SLICE // max(cost, 1), 1)
+
+
 def _in_slices(work: Callable[[int], None], count: int, cost: int, should_stop: Callable[[], bool]) -> bool:
     """Do a number of steps of a given cost, each call of `work` up to a step; False if it was stopped."""
-    step = max(_SLICE // max(cost, 1), 1)
+    step = _step(cost)
     for start in range(0, count, step):
         if should_stop():
             return False

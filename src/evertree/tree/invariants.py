@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.errors import InvariantError
-from evertree.kernels.columns import FREE, LEFT_IS_EXACT, NULL, QUEUED, RIGHT_IS_EXACT, TO_FIND, MeanTree, PairTree
+from evertree.kernels.columns import (
+    FREE,
+    LEFT_IS_EXACT,
+    LOST,
+    NULL,
+    QUEUED,
+    RIGHT_IS_EXACT,
+    TO_FIND,
+    MeanTree,
+    PairTree,
+)
 from evertree.tree.base import LiveTree
 from evertree.tree.pairwise import PairLiveTree
 from evertree.tree.statistics import MeanLiveTree
@@ -97,6 +107,8 @@ def check_search(live: LiveTree) -> None:
     work, search = live.work, live.search
     due, waiting = np.flatnonzero(work.due), 2 * np.flatnonzero(search.fresh)
     _require(due.size == int(work.state["due"][0]), "not as many nodes are due as counted")
+    for recent, flagged in ((work.recent, due), (search.recent, waiting >> 1)):
+        _require(recent[0] == LOST or bool(np.isin(flagged, recent[1 : recent[0] + 1]).all()), "a list is not complete")
     top = np.array([live.tree.state["leaf_top"][0], live.tree.state["inner_top"][0]])
     _require(bool(np.all(due >> 1 < top[due & 1])), "a node is due that never was in the tree")
     _require(bool(np.all(waiting >> 1 < top[0])), "a list waits whose leaf never was in the tree")

@@ -30,16 +30,11 @@ from evertree.kernels.columns import (
 from evertree.locking import Uninterrupted
 from evertree.tree import repair
 from evertree.tree.base import MOST_COMPARISONS, PART, Aim, Incoming, LiveTree, contiguous
-from evertree.tree.parallel.pairs import MOST_AHEAD, Sharing
-from evertree.tree.parallel.threads import Threads
 from evertree.tree.quick_columns import QuickColumns
 from evertree.tree.scheme import OBJECTS, VECTORS, Scheme
 
 #: Pivots are used from this many points on, and chosen again whenever the number of points has doubled.
 FEWEST_FOR_PIVOTS = 32
-
-#: In smaller trees, insertion does not pay for waking threads.
-FEWEST_TO_SHARE = 500
 
 #: Pairs that may be considered per check of a budget.
 PAIRS_PER_CHECK = 64
@@ -79,8 +74,6 @@ class PairLiveTree(LiveTree):
         self.stores_dissimilarities = self.needs_order = scheme.holds != VECTORS
         self._pivots_chosen_at = 0
         self._n_called = 0
-        self._sharing: Sharing | None = None
-        self._bounds_helped = False
         self._lay_out(0)
 
     @classmethod
@@ -128,7 +121,7 @@ class PairLiveTree(LiveTree):
         """Memory of the columns in use."""
         pairs = self.tree.pairs
         node = PAIR_NODE.itemsize + self.work.stack.itemsize
-        node += pairs.lower.itemsize + pairs.upper.itemsize + pairs.stale.itemsize
+        node += pairs.lower.itemsize + pairs.upper.itemsize
         row = pairs.pivot[:1].nbytes + pairs.rows.itemsize + pairs.others.itemsize + pairs.share.itemsize
         row += 0 if self.kept is None else self.kept[:1].nbytes
         rows = self.n_used // 2
@@ -149,8 +142,8 @@ class PairLiveTree(LiveTree):
     def dissimilarities(self, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
         """The dissimilarity of every pair of `leaves`, condensed. O(n²) in time and memory."""
         condensed = np.empty(leaves.size * (leaves.size - 1) // 2)
-        rows, done = np.ascontiguousarray(leaves >> 1), np.zeros(2, np.int64)
-        kernels.pairwise.pairs.fill_condensed(self._own_pairs(), rows, condensed, done, rows.size)
+        rows = np.ascontiguousarray(leaves >> 1)
+        kernels.pairwise.pairs.fill_condensed(self._own_pairs(), rows, condensed, 0, rows.size)
         return condensed
 
     def nearest(
@@ -175,10 +168,6 @@ class PairLiveTree(LiveTree):
 
         Its nodes are copied, as comparisons leave values there, but neither points nor dissimilarities are.
         """
-        if self._sharing is not None:
-            with super().guests(incoming, births, leaves) as found:
-                yield found
-            return
         count = len(incoming)
         with Uninterrupted():
             first = self._make_room_for_guests(count)
@@ -269,19 +258,18 @@ class PairLiveTree(LiveTree):
             return
         self.exact = None
         start = 0
-        with self.threads():
-            while start < leaves.size:
-                until_choice = max(2 * self._pivots_chosen_at, FEWEST_FOR_PIVOTS) - self.n_points
-                stop = start + max(until_choice, 1) if self._uses_pivots else leaves.size
-                start += self._hang(leaves[start:stop])
-                self._choose_pivots()
+        while start < leaves.size:
+            until_choice = max(2 * self._pivots_chosen_at, FEWEST_FOR_PIVOTS) - self.n_points
+            stop = start + max(until_choice, 1) if self._uses_pivots else leaves.size
+            self._hang(leaves[start:stop])
+            self._choose_pivots()
+            start = stop
 
     def take_heights(self, heights: NDArray[np.float64]) -> None:
         """Complete a stable tree, of which only the shape and the heights of its inner nodes are known."""
         super().take_heights(heights)
         self.never_pause()
         self.tree.pairs.state["measured"][0] = NULL  # it was a node of another tree
-        self.tree.pairs.stale[:] = 1
 
     def _compute_from_heights(self, nodes: NDArray[np.int32], heights: NDArray[np.float64]) -> None:
         self.tree.pairs.state["n_pivots"][0] = 0  # new points have not been compared with the pivots of old ones
@@ -299,55 +287,16 @@ class PairLiveTree(LiveTree):
 
     def insert_some(self, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:  # noqa: ARG002
         """Insert the first of the filled leaves, fewer if each is compared with many; return how many."""
-        count = PART
-        if self.aim.n_threads is None:
-            count = min(PART, max(1, MOST_COMPARISONS // max(self.n_points, 1)))
+        count = min(PART, max(1, MOST_COMPARISONS // max(self.n_points, 1)))
         self.insert(leaves[:count])
         return min(leaves.size, count)
 
-    def _hang(self, leaves: NDArray[np.int32]) -> int:
-        """Attach the first of these leaves to the tree; return how many."""
-        tree, count = self.tree, leaves.size
-        n_unbounded = int(tree.pairs.state["unbounded"][0])
-        if self._sharing is not None and self.n_points < FEWEST_TO_SHARE:
-            count = min(FEWEST_TO_SHARE - self.n_points, count)
-        elif self._sharing is not None:
-            is_bounded = self._bounds_points and n_unbounded == 0
-            count = min(MOST_AHEAD, count)
-            if self._bounds_points and not self._bounds_helped:
-                count = min(max(n_unbounded, 1), count)  # a single point, to see whether bounds help again
-            if count > 1:
-                tree = self._sharing.measure_ahead(leaves[:count], self.nodes(), is_bounded)
+    def _hang(self, leaves: NDArray[np.int32]) -> None:
+        """Attach leaves to the tree, one after the other."""
         if self.aim.is_stable:
-            kernels.shared.stabilise.insert_by_search(tree, self.work, self.search, self.tag, leaves[:count])
+            kernels.shared.stabilise.insert_by_search(self.tree, self.work, self.search, self.tag, leaves)
         else:
-            kernels.shared.insert.insert_leaves(tree, self.work, self.tag, leaves[:count])
-        self._bounds_helped = n_unbounded == 0 and tree.pairs.state["unbounded"][0] == 0
-        return count
-
-    @property
-    def _bounds_points(self) -> bool:
-        """Whether new points are compared by bounds, where these help."""
-        return bool(self.tree.pairs.state["n_pivots"][0] > 0) and bool(kernels.pairwise.point.uses_bounds(self.tag))
-
-    @contextmanager
-    def threads(self) -> Iterator[None]:
-        """Let threads take part in the work of this block, if wanted."""
-        if self.aim.n_threads is None:
-            yield
-            return
-        with Threads(self.aim.n_threads) as threads, Sharing(self.tree, self.tag, threads) as self._sharing:
-            try:
-                yield
-            finally:
-                self._sharing = None
-
-    def warm_up(self) -> None:
-        """Compile, or load from disk, the kernels of refinement, so that later deadlines are met."""
-        super().warm_up()
-        with self.threads():
-            if self._sharing is not None:
-                self._sharing.warm_up(self.search)
+            kernels.shared.insert.insert_leaves(self.tree, self.work, self.tag, leaves)
 
     def detach(self, leaves: NDArray[np.int32]) -> None:
         """Take leaves out of the tree, and make the moves that follow. They stay allocated."""
@@ -373,12 +322,7 @@ class PairLiveTree(LiveTree):
         """Refine by moves and grafts within limits. A long step may be interrupted midway."""
         self._pause_after(max_steps)
         self.search.state["stop_at"][0] = UNLIMITED
-        last_move = self.n_moves + self.n_grafts + max_moves
-        while True:
-            moves_left = last_move - self.n_moves - self.n_grafts
-            kernels.shared.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, moves_left)
-            if self._sharing is None or not self._sharing.go_on(self.work, self.search) or max_steps < UNLIMITED:
-                return
+        kernels.shared.stabilise.stabilise(self.tree, self.work, self.search, self.tag, max_steps, max_moves)
 
     def for_scanning(self) -> PairTree:
         """A copy of the tree in which no cross values are known."""
@@ -407,7 +351,7 @@ class PairLiveTree(LiveTree):
         """Let a comparison of clusters pause after the time of `max_steps` steps."""
         state = self.tree.pairs.state
         is_limited = max_steps < UNLIMITED // PAIRS_PER_CHECK
-        state["pause_at"][0] = state["looked_at"][0] + PAIRS_PER_CHECK * max_steps if is_limited else UNLIMITED - 1
+        state["pause_at"][0] = state["looked_at"][0] + PAIRS_PER_CHECK * max_steps if is_limited else UNLIMITED
 
     def forget_bounds(self) -> None:
         """Forget what is known of earlier points and comparisons, and choose pivots again."""
@@ -476,11 +420,10 @@ class PairLiveTree(LiveTree):
             state["triangle"][0] = {None: NOTHING, "itself": ITSELF, "root": SQUARE_ROOT}[triangle]
         else:
             state[:] = old.state
-            state["ahead"] = state["n_ahead"] = 0
             both = min(rows, len(old.pivot))
             pivots[:], pivot[:both] = old.pivots, old.pivot[:both]
         state["paused_node"] = state["measured"] = NULL  # a paused check starts again
-        state["pause_at"] = state["shared_from"] = UNLIMITED
+        state["pause_at"] = UNLIMITED
         return Pairs(
             x=x,
             params=np.array(metric.row_params if metric is not None else (), np.float64),
@@ -491,8 +434,6 @@ class PairLiveTree(LiveTree):
             state=state,
             paused=np.zeros(1),
             span=np.empty((2, MOST_PIVOTS)),
-            ahead=np.empty((0, 1, 2 * rows)),
-            stale=np.zeros(2 * rows, np.uint8),
             lower=np.empty(2 * rows),
             upper=np.empty(2 * rows),
             rows=np.empty(rows, np.int32),

@@ -14,7 +14,6 @@ from evertree.kernels.columns import UNLIMITED
 from evertree.locking import ReadWriteLock, Uninterrupted
 from evertree.tree import LiveTree
 from evertree.tree.base import REORDER_SHARE
-from evertree.tree.pairwise import PairLiveTree
 from evertree.tree.parallel.rounds import FEWEST_POINTS, Rounds
 from evertree.tree.parallel.threads import Threads
 from evertree.tree.repair import new_exact
@@ -136,15 +135,13 @@ class _Steps:
 
 @contextmanager
 def _steps(live: LiveTree, to_stable: bool, max_moves: int | None, lock: ReadWriteLock) -> Iterator[_Steps | Rounds]:
-    """Refinement by several threads if wanted; a budget of moves needs a single thread."""
-    if isinstance(live, PairLiveTree):
-        with live.threads():
-            yield _Steps(live, to_stable, lock)
-    elif live.aim.n_threads is None or max_moves is not None or live.n_points < FEWEST_POINTS:
+    """Refinement by several threads if wanted and possible; a budget of moves needs a single thread."""
+    n_threads = live.aim.n_threads if isinstance(live, MeanLiveTree) else None
+    if n_threads is None or max_moves is not None or live.n_points < FEWEST_POINTS:
         yield _Steps(live, to_stable, lock)
     else:
         assert isinstance(live, MeanLiveTree)
-        with Threads(live.aim.n_threads) as threads:
+        with Threads(n_threads) as threads:
             live.has_threads = True
             try:
                 yield Rounds(live, threads, to_stable, lock)

@@ -1,4 +1,4 @@
-"""Exact edits: after each, the tree is the batch tree again (`evertree.kernels.shared.repair`)."""
+"""Exact edits: after each, the tree is the batch tree again (`evertree.kernels.repair`)."""
 
 from __future__ import annotations
 
@@ -53,17 +53,28 @@ class Exact:
     order: NDArray[np.int32] | None = field(default=None, repr=False)
     run: Any = field(default=None, repr=False)
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether nothing is known but that it is the batch tree."""
+        return bool(self.top.level[0] == np.inf)
+
     def copy(self) -> Exact:
         """One that shares nothing with this one."""
         return Exact(self.slack.copy(), type(self.top)(*(column.copy() for column in self.top)), self.n_changes)
 
-    def with_room(self, size: int) -> Exact:
-        """The same for a tree with at least this many rows."""
+    def with_room(self, size: int, n_slots: int = 0) -> Exact:
+        """The same for a tree with at least this many rows; with this many slots, if they are much more than now."""
         more = size - self.slack.size
-        if more <= 0:
+        has_slots = n_slots < 2 * self.top.node.size or n_slots == 0
+        if more <= 0 and has_slots:
             return self
-        slot = np.concatenate([self.top.slot, np.full(more, NULL, np.int32)])
-        return Exact(np.concatenate([self.slack, np.full(more, np.inf)]), self.top._replace(slot=slot), self.n_changes)
+        more = max(more, 0)
+        top = self.top._replace(slot=np.concatenate([self.top.slot, np.full(more, NULL, np.int32)]))
+        if not has_slots:
+            old, top = top, new_top(top.slot.size, n_slots, self.is_rough)._replace(slot=top.slot)
+            some = slice(old.node.size)
+            top.node[some], top.value[some, some], top.error[some, some] = old.node, old.value, old.error
+        return Exact(np.concatenate([self.slack, np.full(more, np.inf)]), top, self.n_changes)
 
 
 def merge_order(live: LiveTree, kept: NDArray[np.int32] | None = None) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
@@ -73,7 +84,7 @@ def merge_order(live: LiveTree, kept: NDArray[np.int32] | None = None) -> tuple[
     """
     if kept is not None:
         level = np.zeros(live.tree.parent.size)
-        if kernels.shared.repair.find_levels(live.tree, kept, level):
+        if kernels.repair.repair.find_levels(live.tree, kept, level):
             return kept, level
     nodes = live.nodes()
     inner = nodes[np.flatnonzero(nodes & 1)]
@@ -86,14 +97,14 @@ def merge_order(live: LiveTree, kept: NDArray[np.int32] | None = None) -> tuple[
 def trimmed(live: LiveTree) -> Exact | None:
     """What is known of a batch tree, with values between the last clusters only: for files, which are to be small."""
     exact = live.exact
-    if exact is None or not live.is_exact or exact.top.node.size <= kernels.shared.repair.SLOTS_EACH * SMALLEST_TOP:
+    if exact is None or not live.is_exact or exact.top.node.size <= kernels.repair.state.SLOTS_EACH * SMALLEST_TOP:
         return exact if live.is_exact else None
     order, _ = merge_order(live, exact.order)
     last = order[-(SMALLEST_TOP - 1) :]
     nodes = np.concatenate([live.tree.left[last], live.tree.right[last]])
     nodes = nodes[exact.top.slot[nodes] != NULL]
     slots, some = exact.top.slot[nodes], np.arange(nodes.size)
-    top = new_top(exact.slack.size, kernels.shared.repair.SLOTS_EACH * SMALLEST_TOP)
+    top = new_top(exact.slack.size, kernels.repair.state.SLOTS_EACH * SMALLEST_TOP, exact.is_rough)
     top.node[some], top.slot[nodes] = nodes, some
     for name in ("value", "error"):
         getattr(top, name)[: nodes.size, : nodes.size] = getattr(exact.top, name)[np.ix_(slots, slots)]
@@ -104,21 +115,25 @@ def n_slots_of(live: LiveTree) -> int:
     """How many clusters have slots; none where values follow from means."""
     if live.scheme.has_statistics:
         return 0
-    return kernels.shared.repair.SLOTS_EACH * min(max(live.n_points // SHARE_OF_TOP, SMALLEST_TOP), LARGEST_TOP)
+    return kernels.repair.state.SLOTS_EACH * min(max(live.n_points // SHARE_OF_TOP, SMALLEST_TOP), LARGEST_TOP)
 
 
 def new_exact(live: LiveTree) -> Exact:
-    """A batch tree of which nothing else is known: no cluster is closer to another than the next merge."""
+    """A batch tree of which nothing else is known: no cluster is closer to another than the next merge.
+
+    What takes longer to find is found when it is first edited.
+    """
     order, level = merge_order(live)
     slack = np.full(level.size, np.inf)
     for children in (live.tree.left[order], live.tree.right[order]):
         slack[children] = level[order]
-    return Exact(slack, new_top(slack.size, n_slots_of(live)), live.n_changes)
+    return Exact(slack, new_top(slack.size, n_slots_of(live), is_rough=True), live.n_changes)
 
 
-def new_top(size: int, n_slots: int) -> Any:
+def new_top(size: int, n_slots: int, is_rough: bool = False) -> Any:
     """No values of pairs of clusters."""
-    return kernels.shared.repair.Top(
+    return kernels.repair.state.Top(
+        level=np.full(1, np.inf if is_rough else -np.inf),
         slot=np.full(size, NULL, np.int32),
         node=np.full(n_slots, NULL, np.int32),
         value=np.zeros((n_slots, n_slots)),
@@ -134,7 +149,12 @@ def edit(live: LiveTree, leaves: NDArray[np.int32], comes: bool) -> bool:
     if not live.is_exact or not live.is_to_be_exact or leaves.size > MOST_REPAIRS:
         return False
     assert live.exact is not None
-    exact = live.exact = live.exact.with_room(live.tree.parent.size)
+    exact = live.exact = live.exact.with_room(live.tree.parent.size, n_slots_of(live))
+    if exact.is_rough:
+        from evertree.tree.batch import find_slack
+
+        exact.top.level[0] = -np.inf
+        find_slack(live, exact)
     if exact.run is None:
         exact.run = _new_run(live, exact)
     for k, leaf in enumerate(leaves.tolist()):
@@ -142,7 +162,7 @@ def edit(live: LiveTree, leaves: NDArray[np.int32], comes: bool) -> bool:
         run = exact.run._replace(order=order, level=level)
         run.state[:] = 0
         run.state["point"], run.state["comes"], run.state["patience"] = leaf, comes, _patience(live)
-        if kernels.shared.repair.repair(live.tree, live.tag, run, live.n_used):
+        if kernels.repair.repair.repair(live.tree, live.tag, run, live.n_used):
             _recover(live, leaves[k + 1 :], comes)
             return True
         exact.order = run.made[: run.state["n_made"][0]].copy()
@@ -178,11 +198,12 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
     """Room for a run of batch clustering."""
     size = live.tree.parent.size
     n_rows, n_pieces = (N_ROWS, 1 if live.scheme.has_statistics else N_PIECES)
+    n_referred = size if live.scheme.linkage.has_centers else 0
 
     def ints(count: int = size) -> NDArray[np.int32]:
         return np.empty(count, np.int32)
 
-    return kernels.shared.repair.Repair(
+    return kernels.repair.state.Repair(
         parent=ints(),
         left=ints(),
         right=ints(),
@@ -201,6 +222,11 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
         is_lost=np.empty(size, np.uint8),
         is_followed=np.empty(size, np.uint8),
         is_new=np.empty(size, np.uint8),
+        n_old=ints(),
+        n_common=ints(),
+        base=ints(),
+        apart_size=np.empty(2),
+        apart_value=np.empty((2, size)),
         n_leaves=ints(),
         n_members=ints(),
         above=ints(),
@@ -211,6 +237,7 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
         alive=ints(),
         parts=ints(),
         others=ints(),
+        waiting=ints(2 * size),
         late=ints(),
         active=ints(n_rows),
         nearest=ints(n_rows),
@@ -220,8 +247,12 @@ def _new_run(live: LiveTree, exact: Exact) -> Any:
         made=ints(),
         value=np.empty((n_rows, size)),
         is_exact=np.empty((n_rows, size), np.uint8),
+        reference=ints(n_rows),
+        reach=np.empty(n_rows),
+        low=np.empty((n_rows, n_referred)),
+        high=np.empty((n_rows, n_referred)),
         piece_size=np.empty(n_pieces),
         piece_value=np.empty((n_pieces, size)),
         top=exact.top,
-        state=np.zeros(1, kernels.shared.repair.REPAIR_STATE),
+        state=np.zeros(1, kernels.repair.state.REPAIR_STATE),
     )

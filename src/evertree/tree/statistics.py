@@ -14,6 +14,7 @@ from evertree import kernels
 from evertree.errors import MagnitudeError
 from evertree.input.metrics import LARGEST, LARGEST_VALUE, Metric
 from evertree.kernels.columns import (
+    LOST,
     MEAN_NODE,
     NULL,
     OWN_LIST,
@@ -378,6 +379,7 @@ class MeanLiveTree(LiveTree):
         self.tree.state["root"][0] = place[self.root]
         pending = self.work.stack[: self.n_pending]
         pending[:] = place[pending]
+        self.work.recent[0] = self.search.recent[0] = LOST
         if self.search.fresh.size:
             search = self.search
             kernels.shared.reorder.relabel(search.near, place)

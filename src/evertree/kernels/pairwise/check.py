@@ -11,7 +11,6 @@ import numpy as np
 from evertree.kernels.columns import LEFT_IS_EXACT, NULL, RIGHT_IS_EXACT
 from evertree.kernels.compile import inline, step
 from evertree.kernels.dispatch import linkage_may_define
-from evertree.kernels.pairwise.pairs import note_stale
 from evertree.kernels.pairwise.values import NOTHING_YET, compare
 from evertree.kernels.shared.linkage_values import is_first
 from evertree.kernels.shared.recurrence import linkage_of_union
@@ -219,7 +218,6 @@ def update_pairs(linkage, tree, v, near):
     tree.size[v] = tree.size[b] + tree.size[c]
     tree.birth[v] = min(tree.birth[b], tree.birth[c])
     tree.center[v] = NULL
-    note_stale(tree, v)
     inherit(linkage, tree, z_ab, z_ac, z_bc, v, a, b, c)
     set_cross(tree, v, side_of(tree, v, b), z_ab, True, error_ab)
     set_cross(tree, v, side_of(tree, v, c), z_ac, ac_is_exact, error_ac)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import BLOCK, GROUP, NULL, SQUARE_ROOT, Pairs
+from evertree.kernels.columns import BLOCK, GROUP, SQUARE_ROOT, Pairs
 from evertree.kernels.compile import inline, inline_sum, kernel, step
 from evertree.kernels.pairwise.dissimilarities import call_row
 from evertree.kernels.shared.topology import hangs, is_leaf
-from evertree.kernels.signatures import DataMatrix, Floats, Ints, LongInts
+from evertree.kernels.signatures import DataMatrix, Floats, Ints
 
 #: A block is this short if the first dissimilarities often decide.
 FIRST = 8
@@ -43,13 +43,13 @@ def dissimilarity(pairs, i, j):
 
 
 @inline
-def next_leaves(tree, start, stop, skip):
-    """Fill ``pairs.some`` with a block of rows, from `start` to before `stop`, of leaves in the tree except `skip`.
+def next_leaves(tree, start, skip):
+    """Fill ``pairs.some`` with a block of rows, from `start` on, of leaves in the tree except `skip`.
 
     Returns their number, and the row to continue from.
     """
     count = 0
-    while count < BLOCK and start < stop:
+    while count < BLOCK and start < tree.state["leaf_top"][0]:
         if 2 * start != skip and hangs(tree, 2 * start):
             tree.pairs.some[count] = start
             count += 1
@@ -64,7 +64,7 @@ def evaluate_leaves(tree, i, start, skip):
     They are in ``pairs.block``, their rows in ``pairs.some``. Returns their number, and the row to continue from.
     """
     pairs = tree.pairs
-    count, start = next_leaves(tree, start, tree.state["leaf_top"][0], skip)
+    count, start = next_leaves(tree, start, skip)
     if count > 0:
         evaluate(pairs, i, pairs.some[:count], pairs.block)
     return count, start
@@ -88,14 +88,6 @@ def bounds(pairs, i, j):
 def must_pause(pairs):
     """Whether it is time to pause: the limit on pairs has been reached."""
     return pairs.state["looked_at"][0] >= pairs.state["pause_at"][0]
-
-
-@inline
-def note_stale(tree, u):
-    """Mark the cluster of `u`, and all above it, as changed."""
-    while u != NULL and not tree.pairs.stale[u]:
-        tree.pairs.stale[u] = 1
-        u = tree.parent[u]
 
 
 @step
@@ -328,17 +320,16 @@ def is_pivot(pairs, row):
 
 
 @kernel
-def fill_condensed(pairs: Pairs, rows: Ints, condensed: Floats, done: LongInts, stop: int) -> None:
-    """Fill `condensed` with the dissimilarities of all pairs of `rows`, in SciPy's order. O(n² m).
+def fill_condensed(pairs: Pairs, rows: Ints, condensed: Floats, start: int, stop: int) -> None:
+    """Fill in the dissimilarities of all pairs of `rows`, in SciPy's order, whose first one is from `start` to `stop`.
 
-    ``done`` (2,) has the number of rows compared with those after them and the number of pairs, both 0 at first.
-    Returns once `stop` rows are.
+    O(n m) for each of them. Several threads may fill parts of the same array.
     """
-    for r in range(done[0], min(stop, rows.size - 1)):
+    done = start * (2 * rows.size - start - 1) // 2
+    for r in range(start, min(stop, rows.size - 1)):
         others = rows[r + 1 :]
-        out = condensed[done[1] : done[1] + others.size]
-        call_row(pairs.row, pairs.x, pairs.params, np.int64(rows[r]), others, out)
-        done[0], done[1] = r + 1, done[1] + others.size
+        call_row(pairs.row, pairs.x, pairs.params, np.int64(rows[r]), others, condensed[done : done + others.size])
+        done += others.size
 
 
 @kernel

@@ -18,7 +18,7 @@ from evertree.kernels.pairwise.check import (
     side_of,
     strengthen,
 )
-from evertree.kernels.pairwise.pairs import is_pivot, note_stale
+from evertree.kernels.pairwise.pairs import is_pivot
 from evertree.kernels.pairwise.point import is_known, judge_bounds, make_known, measure_point
 from evertree.kernels.pairwise.values import value_between
 from evertree.kernels.shared.topology import attach, detach, is_leaf, sibling
@@ -139,7 +139,6 @@ def hang_on(linkage, tree, work, i, k, top):
         above, error_above = tree.height[tree.parent[k]], np.float64(tree.error[tree.parent[k]])
     change_path(linkage, tree, work, np.int64(i), np.int64(k), np.int64(1), np.int64(top))
     p = attach(tree, i, k)
-    note_stale(tree, p)
     hang_point(linkage, tree, i, k, p)
     if not is_leaf(i):
         forget_cross(tree, i)

@@ -122,43 +122,9 @@ def measure_point(linkage, tree, i, comes):
 
     If they are equal, they are the linkage. For a node above `i` they are meaningless.
     """
-    state = tree.pairs.state
-    state["measured"][0] = NULL
-    if comes and state["ahead"][0] < state["n_ahead"][0]:
-        state["ahead"][0] += 1
-        if tree.pairs.ahead.shape[1] == 1 or state["unbounded"][0] == 0:  # bounds have not failed since
-            recall_point(linkage, tree)
-            return
+    tree.pairs.state["measured"][0] = NULL
     measure_leaves(linkage, tree, i, comes)
     measure_unions(linkage, tree)
-
-
-@step
-def recall_point(linkage, tree):
-    """`measure_point` for a leaf that has been measured ahead: recompute what has changed since. O(n)."""
-    pairs = tree.pairs
-    pairs.state["unbounded"][0] = max(pairs.state["unbounded"][0] - 1, 0)
-    pairs.state["evaluated_before"][0] = pairs.state["evaluated"][0]
-    known = pairs.ahead[pairs.state["ahead"][0] - 1]
-    for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
-        pairs.lower[u] = known[0, u]
-        pairs.upper[u] = known[known.shape[0] - 1, u]
-    root = tree.state["root"][0]
-    if not pairs.stale[root]:
-        return
-    u, is_new = root, True
-    while True:
-        if is_new and pairs.stale[tree.left[u]]:
-            u = tree.left[u]
-        elif is_new and pairs.stale[tree.right[u]]:
-            u = tree.right[u]
-        else:
-            measure_union(linkage, tree, u)
-            if u == root:
-                return
-            p = tree.parent[u]
-            is_new = tree.left[p] == u and pairs.stale[tree.right[p]] != 0
-            u = tree.right[p] if is_new else p
 
 
 @linkage_may_define

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import EVERYWHERE, GROUP, NODE_ITSELF, NULL, TO_FIND, UNLIMITED
+from evertree.kernels.columns import EVERYWHERE, GROUP, NODE_ITSELF, NULL
 from evertree.kernels.compile import inline, step
 from evertree.kernels.dispatch import linkage_may_define, linkage_must_define
 from evertree.kernels.pairwise.check import BUSY
@@ -33,14 +33,15 @@ def without_members(linkage):
 
 
 @step
-def add_members(linkage, tree, a, rows, start, stop):
-    """Add members of `a` to its linkage to the leaves from row `start` to `stop`, in ``pairs.lower``. O(m) per pair.
+def add_members(linkage, tree, a, rows):
+    """Add members of `a` to its linkage to every leaf, in ``pairs.lower``. O(m) per pair.
 
     All are compared with a block of leaves while it is in the cache.
     """
     pairs = tree.pairs
-    while start < stop:
-        count, start = next_leaves(tree, start, stop, NULL)
+    start = np.int64(0)
+    while start < tree.state["leaf_top"][0]:
+        count, start = next_leaves(tree, start, NULL)
         for r in range(rows.size):
             share = tree.size[2 * rows[r]] / tree.size[a]
             evaluate(pairs, rows[r], pairs.some[:count], pairs.block)
@@ -66,16 +67,12 @@ def measure_cluster(linkage, tree, a):
         for row in range(tree.state["leaf_top"][0]):
             pairs.lower[2 * row] = without_members(linkage)
     state["measured"][0] = NULL
-    state["n_members"][0] = count
-    is_shared = (
-        state["pause_at"][0] != UNLIMITED and (count - start) * tree.state["n_points"][0] >= state["shared_from"][0]
-    )
     for r in range(start, count, GROUP):
-        if is_shared or must_pause(pairs):
+        if must_pause(pairs):
             state["paused_node"][0], state["paused_side"][0], state["paused_row"][0] = a, NODE_ITSELF, r
             return False
         some = pairs.rows[r : min(r + GROUP, count)]
-        add_members(linkage, tree, a, some, np.int64(0), tree.state["leaf_top"][0])
+        add_members(linkage, tree, a, some)
         state["looked_at"][0] += some.size * tree.state["n_points"][0]
     state["paused_node"][0] = NULL
     for row in range(tree.state["leaf_top"][0]):
@@ -135,16 +132,6 @@ def find_near_points(linkage, tree, search, i):
         for s in range(count):
             note_one(search, i, 2 * pairs.some[s], pairs.block[s])
     return 0
-
-
-@step
-def are_lists_shared(tree, search):
-    """Whether threads are ready to fill lists, and there is an empty one. O(n)."""
-    is_empty = False
-    if tree.pairs.state["shared_from"][0] != UNLIMITED:
-        for row in range(tree.state["leaf_top"][0]):
-            is_empty |= search.fresh[row] == TO_FIND and hangs(tree, 2 * row)
-    return is_empty
 
 
 @inline

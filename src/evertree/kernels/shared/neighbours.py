@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import BOTH_LISTS, NO_LIST, NULL, TO_FIND, MeanTree, PairTree, Search, Tree
+from evertree.kernels.columns import BOTH_LISTS, LOST, NO_LIST, NULL, TO_FIND, MeanTree, PairTree, Search, Tree
 from evertree.kernels.compile import choose, inline, kernel, short_step, step
 from evertree.kernels.pairwise.pairs import dissimilarity
 from evertree.kernels.shared.topology import hangs
+from evertree.kernels.shared.worklist import next_recent, note_recent
 from evertree.kernels.signatures import Floats, Ints
 from evertree.kernels.statistics.means import sq_dist
 
@@ -55,8 +56,12 @@ def note_met(search, i, j, value):
 @inline
 def set_fresh(search, row, steps):
     """Set how many steps the list of a row is from being good."""
+    if steps > 0 and search.fresh[row] == 0:
+        note_recent(search.recent, row)
     search.state["fresh"][0] += steps - np.int64(search.fresh[row])
     search.fresh[row] = steps
+    if search.state["fresh"][0] == 0:
+        search.recent[0] = 0
 
 
 @inline
@@ -129,6 +134,11 @@ def improve_lists(linkage, tree, search, find, max_steps):
     while search.state["fresh"][0] > 0 and steps < max_steps:
         if row >= end:
             row = 0
+        if search.recent[0] != LOST:
+            row = next_recent(search.recent, search.fresh, row)
+            if row == NULL:
+                search.recent[0], row = LOST, 0
+                continue
         if search.fresh[row] > 0:
             i = np.int64(2 * row)
             if not hangs(tree, i):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NULL, UNLIMITED, AnyTree, MeanTree, Search, Tree, Worklist
+from evertree.kernels.columns import NULL, UNLIMITED, MeanTree, Search, Tree, Worklist
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.check import is_blocking
 from evertree.kernels.shared.graft import resolve
@@ -81,7 +81,7 @@ def graft_found(
 
 
 @kernel
-def fill_lists(tree: AnyTree, search: Search, linkage: AnyLinkage, rows: Ints, steps: Bytes) -> None:
+def fill_lists(tree: MeanTree, search: Search, linkage: AnyLinkage, rows: Ints, steps: Bytes) -> None:
     """Fill the empty lists of neighbours of leaves by row, and `steps` with the number of steps left for each."""
     for k in range(rows.size):
         i = np.int64(2 * rows[k])

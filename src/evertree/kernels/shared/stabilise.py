@@ -6,6 +6,7 @@ import numpy as np
 
 from evertree.kernels.columns import (
     EVERYWHERE,
+    LOST,
     NULL,
     STABLE,
     STABLE_FROM_BELOW,
@@ -20,14 +21,14 @@ from evertree.kernels.columns import (
 from evertree.kernels.compile import choose, inline, kernel
 from evertree.kernels.dispatch import linkage_may_define
 from evertree.kernels.pairwise.check import BUSY
-from evertree.kernels.pairwise.search import are_lists_shared, find_near_points, partner_by_pairs, place_by_pairs
+from evertree.kernels.pairwise.search import find_near_points, partner_by_pairs, place_by_pairs
 from evertree.kernels.shared.check import is_blocking
 from evertree.kernels.shared.graft import meeting_node, resolve
 from evertree.kernels.shared.homogenise import homogenise
 from evertree.kernels.shared.insert import hang
 from evertree.kernels.shared.neighbours import forget_near, improve_lists
 from evertree.kernels.shared.topology import hangs
-from evertree.kernels.shared.worklist import clear_due, note_due
+from evertree.kernels.shared.worklist import clear_due, next_recent, note_due
 from evertree.kernels.signatures import AnyLinkage, Bools, Ints
 from evertree.kernels.statistics.search import find_near_means, partner_by_means, place_by_means
 
@@ -50,12 +51,17 @@ search_place = choose("tree", {MeanTree: place_by_means, PairTree: place_by_pair
 
 @inline
 def next_due(tree, work):
-    """The next node due for a search, in memory order; NULL if there is none."""
+    """The next node due for a search, in memory order; NULL if there is none. O(n) where many have been."""
     end = 2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])
     u = work.state["cursor"][0]
     while work.state["due"][0] > 0:
         if u >= end:
             u = 0
+        if work.recent[0] != LOST:
+            u = next_recent(work.recent, work.due, u)
+            if u == NULL:
+                work.recent[0], u = LOST, 0
+                continue
         if work.due[u]:
             if hangs(tree, u) and u != tree.state["root"][0]:
                 work.state["cursor"][0] = u + 1
@@ -84,14 +90,6 @@ def _columns_of_pairs(tree):
 n_columns = choose("tree", {MeanTree: _columns_of_means, PairTree: _columns_of_pairs})
 
 
-def _not_shared(tree, search):
-    return False
-
-
-#: Whether empty lists of neighbours are left to threads.
-are_shared = choose("tree", {MeanTree: _not_shared, PairTree: are_lists_shared})
-
-
 @inline
 def steps_of_search(tree, search):
     """About how many checks take as long as a search."""
@@ -112,7 +110,7 @@ def clear_all_due(tree, work):
     """Clear the marks of all nodes due for a search. O(n)."""
     for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
         work.due[u] = 0
-    work.state["due"][0] = 0
+    work.state["due"][0] = work.recent[0] = 0
 
 
 @inline
@@ -170,8 +168,6 @@ def stabilise(
             note_stable(tree, work)
             return
         if search.state["fresh"][0] > 0 and search.state["reach"][0] != EVERYWHERE:
-            if are_shared(tree, search):
-                return
             n_lists = (max_steps - steps - 1) // STEPS_OF_SEARCH + 1
             steps += note_steps(work, STEPS_OF_SEARCH * improve_lists(linkage, tree, search, fill_list, n_lists))
             continue

@@ -4,11 +4,42 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NULL, QUEUED, Worklist
+from evertree.kernels.columns import LOST, NULL, QUEUED, Worklist
 from evertree.kernels.compile import inline, kernel, short_step, step
 from evertree.kernels.shared.topology import is_leaf, sibling
 from evertree.kernels.signatures import Ints
 from evertree.kernels.statistics.merge import merge_children
+
+
+@inline
+def note_recent(recent, u):
+    """Add `u` to a list of what is to be done, if that is complete and has room. O(1)."""
+    count = recent[0]
+    if count == recent.size - 1:
+        recent[0] = LOST
+    elif count != LOST:
+        recent[count + 1] = u
+        recent[0] = count + 1
+
+
+@step
+def next_recent(recent, flag, start):
+    """The first of those in a list whose flag is set, in memory order from `start` on and then from 0; NULL if none is.
+
+    The others are dropped. O(N_RECENT).
+    """
+    count, best, first = 0, np.int64(NULL), np.int64(NULL)
+    for k in range(1, recent[0] + 1):
+        u = np.int64(recent[k])
+        if flag[u]:
+            count += 1
+            recent[count] = u
+            if first == NULL or u < first:
+                first = u
+            if u >= start and (best == NULL or u < best):
+                best = u
+    recent[0] = count
+    return first if best == NULL else best
 
 
 @inline
@@ -17,6 +48,7 @@ def note_due(work, u):
     if u != NULL and not work.due[u]:
         work.due[u] = 1
         work.state["due"][0] += 1
+        note_recent(work.recent, u)
 
 
 @inline
@@ -24,6 +56,8 @@ def clear_due(work, u):
     """Note that `u` has been searched."""
     work.due[u] = 0
     work.state["due"][0] -= 1
+    if work.state["due"][0] == 0:
+        work.recent[0] = 0
 
 
 @short_step

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NULL, QUEUED, MeanTree, Search, Tree, Worklist
+from evertree.kernels.columns import LOST, NULL, QUEUED, MeanTree, Search, Tree, Worklist
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.shared.neighbours import forget_near, note_in
 from evertree.kernels.shared.topology import is_leaf, new_inner, replace_child, sibling
@@ -207,6 +207,7 @@ def count_flags(tree: Tree, work: Worklist, nodes: Ints) -> None:
     """
     work.state["pending"][0] = 0
     work.state["due"][0] = 0
+    work.recent[0] = LOST
     for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
         if tree.parent[u] <= NULL:
             work.mark[u] &= 255 - QUEUED

@@ -17,7 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.kernels.columns import BY_NEIGHBOURS, EVERYWHERE, NO_LIST, NULL, OWN_LIST, QUEUED, TO_FIND, UNLIMITED
+from evertree.kernels.columns import (
+    BY_NEIGHBOURS,
+    EVERYWHERE,
+    LOST,
+    NO_LIST,
+    NULL,
+    OWN_LIST,
+    QUEUED,
+    TO_FIND,
+    UNLIMITED,
+)
 from evertree.locking import ReadWriteLock, Uninterrupted
 from evertree.tree.parallel import treelets
 from evertree.tree.parallel.threads import Threads
@@ -209,6 +219,7 @@ class Rounds:
         self._threads.each(share, self._threads.slices(int(live.tree.state["leaf_top"][0])))
         search.state["fresh"][0] -= int(search.fresh[rows].sum()) - int(steps.sum())
         search.fresh[rows] = steps
+        search.recent[0] = LOST
 
     def _next_rows(self) -> NDArray[np.int32]:
         """Some points whose lists are farthest from being good, by row in memory order."""

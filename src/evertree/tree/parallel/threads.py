@@ -77,7 +77,6 @@ class Threads:
         function: Callable[..., object],
         length: int,
         helpers: queue.SimpleQueue[Any],
-        per_thread: int = PARTS_PER_THREAD,
     ) -> None:
         """Call a function with slices that cover `length` items, and with a helper that no other call has meanwhile."""
 
@@ -88,11 +87,11 @@ class Threads:
             finally:
                 helpers.put(helper)
 
-        self.each(with_helper, self.slices(length, per_thread))
+        self.each(with_helper, self.slices(length))
 
-    def slices(self, length: int, per_thread: int = PARTS_PER_THREAD) -> list[slice]:
+    def slices(self, length: int) -> list[slice]:
         """Slices that cover `length` items."""
-        n_parts = min(length, per_thread * self._n_threads)
+        n_parts = min(length, PARTS_PER_THREAD * self._n_threads)
         ends: NDArray[np.int64] = np.linspace(0, length, n_parts + 1).astype(np.int64)
         return [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
 

@@ -1,4 +1,4 @@
-"""The slack of every node of a batch tree (`evertree.kernels.shared.repair`), from the values of all pairs of points.
+"""The slack of every node of a batch tree (`evertree.kernels.repair.repair`), from the values of all pairs of points.
 
 The recurrence for the merge of A and B reads ζ(A, C) and ζ(B, C) for every other cluster C that is there: the smallest
 ones are the slack of A and of B. The merges are made in order of height, as a chain of nearest neighbours does not.
@@ -8,48 +8,48 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NULL
-from evertree.kernels.compile import kernel
+from evertree.kernels.columns import NULL, Tree
+from evertree.kernels.compile import inline, kernel
 from evertree.kernels.pairwise.path import ERROR_OF_RECURRENCE
+from evertree.kernels.repair.state import SLOTS_EACH, Top
 from evertree.kernels.shared.nn_chain import Values, bury, get, unite
-from evertree.kernels.shared.repair import SLOTS_EACH, Top
-from evertree.kernels.signatures import Floats, Ints, LinkageWithRecurrence, LongInts, LongMatrix
+from evertree.kernels.signatures import Floats, Ints, LinkageWithRecurrence, LongInts
 
 
 @kernel
 def find_slack(
+    tree: Tree,
     linkage: LinkageWithRecurrence,
     d: Floats,
-    size: Floats,
     alive: LongInts,
-    merges: LongMatrix,
+    size: Floats,
     node: Ints,
+    merges: Ints,
+    place: Ints,
     top: Top,
     slack: Floats,
-    done: LongInts,
-    stop: int,
 ) -> None:
-    """Fill ``slack`` and ``top``, by node. O(n²).
+    """Fill ``slack`` and ``top`` of a batch tree, by node. O(n²).
 
-    ``d``, ``size`` and ``alive`` as in `evertree.kernels.shared.nn_chain.merge_by_recurrence`; ``merges`` are in order
-    of height. ``node`` (n,) has the leaf of each point; merge t gives inner node 2 t + 1. ``done`` (1,) has the number
-    of merges made, 0 at first. Returns once `stop` merges are made.
+    ``d`` has the dissimilarities of all pairs of points, condensed, and is consumed; ``size`` (n,) their weights, and
+    ``node`` (n,) their leaves. ``merges`` has the inner nodes in order of height. ``alive`` (n,), and ``place`` with an
+    entry for each node, are workspace.
     """
     n = size.size
     z = Values(d, n)
     n_slots = top.node.size // SLOTS_EACH
-    if done[0] == 0:
-        for i in range(n):
-            alive[i] = i
-    for t in range(done[0], min(stop, n - 1)):
+    for i in range(n):
+        alive[i] = place[node[i]] = i
+    for t in range(n - 1):
         n_alive = n - t
         if n_alive <= n_slots and top.node[0] == NULL:
             for k in range(n_alive):
                 top.node[k], top.slot[node[alive[k]]] = node[alive[k]], k
                 for j in range(k):
-                    top.value[k, j] = top.value[j, k] = get(z, alive[k], alive[j])
-                    top.error[k, j] = top.error[j, k] = ERROR_OF_RECURRENCE
-        a, b = merges[t, 0], merges[t, 1]
+                    keep(top, k, j, get(z, alive[k], alive[j]))
+        u = merges[t]
+        a, b = np.int64(place[tree.left[u]]), np.int64(place[tree.right[u]])
+        a, b = min(a, b), max(a, b)
         slack_a, slack_b = np.inf, np.inf
         for k in range(n_alive):
             c = alive[k]
@@ -58,15 +58,19 @@ def find_slack(
         slack[node[a]], slack[node[b]] = slack_a, slack_b
         unite(linkage, z, size, alive, n_alive, a, b)
         bury(alive, n_alive, b)
-        node[a] = 2 * t + 1
+        node[a], place[u] = u, a
         if n_alive <= n_slots and n_alive > 2:
             s = 2 * min(n, n_slots) - n_alive  # those before it are taken
-            top.node[s], top.slot[node[a]] = node[a], s
+            top.node[s], top.slot[u] = u, s
             for k in range(n_alive - 1):
                 c = alive[k]
                 if c != a:
-                    j = top.slot[node[c]]
-                    top.value[s, j] = top.value[j, s] = get(z, a, c)
-                    top.error[s, j] = top.error[j, s] = ERROR_OF_RECURRENCE
-        done[0] = t + 1
-    slack[2 * (n - 1) - 1 if n > 1 else node[0]] = np.inf
+                    keep(top, s, top.slot[node[c]], get(z, a, c))
+    slack[tree.state["root"][0]] = np.inf
+
+
+@inline
+def keep(top, s, t, value):
+    """Write down ζ of the clusters in two slots."""
+    top.value[s, t] = top.value[t, s] = value
+    top.error[s, t] = top.error[t, s] = ERROR_OF_RECURRENCE
