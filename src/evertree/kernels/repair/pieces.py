@@ -23,6 +23,8 @@ def _no_piece(linkage, tree, run, q):
 
 def _piece_of_pairs(linkage, tree, run, q):
     j = run.state["n_pieces"][0]
+    if grows_with_parts(linkage):  # comparisons often end early: a piece would save little
+        return
     if follows_pieces(linkage) and j < run.piece_size.size and run.n_points[q] <= LARGEST_PIECE:
         measure_piece(linkage, tree, run, q, j)
 
