@@ -195,11 +195,10 @@ class Screening:
         def multiply(pairs: slice) -> None:
             self._step.multiply(x, y, 2 * pairs.start, 2 * pairs.stop, block)
 
-        parts = self._threads.slices(len(y) // 2, per_thread=1)
-        if block.size * x.shape[1] < _FEW or len(parts) == 1:
+        if block.size * x.shape[1] < _FEW or self._threads.n_threads == 1:
             multiply(slice(0, len(y) // 2))
         else:
-            self._threads.each(multiply, parts)
+            self._threads.each(multiply, self._threads.slices(len(y) // 2))
         return block
 
     def _close_gaps(self) -> None:

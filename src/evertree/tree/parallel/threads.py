@@ -32,7 +32,7 @@ class Threads:
     """
 
     def __init__(self, n_threads: int) -> None:
-        self._n_threads = n_threads
+        self.n_threads = n_threads
         self._pool = ThreadPoolExecutor(n_threads, "evertree")
 
     def __enter__(self) -> Self:
@@ -91,13 +91,13 @@ class Threads:
 
     def slices(self, length: int) -> list[slice]:
         """Slices that cover `length` items."""
-        n_parts = min(length, PARTS_PER_THREAD * self._n_threads)
+        n_parts = min(length, PARTS_PER_THREAD * self.n_threads)
         ends: NDArray[np.int64] = np.linspace(0, length, n_parts + 1).astype(np.int64)
         return [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
 
     def helpers(self, make: Callable[[], Any]) -> queue.SimpleQueue[Any]:
         """One helper for each thread."""
         made: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        for _ in range(self._n_threads):
+        for _ in range(self.n_threads):
             made.put(make())
         return made
