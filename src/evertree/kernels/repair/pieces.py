@@ -11,7 +11,7 @@ from evertree.kernels.columns import NULL, MeanTree, PairTree
 from evertree.kernels.compile import choose, step
 from evertree.kernels.pairwise.pairs import collect_rows, evaluate_leaves
 from evertree.kernels.pairwise.search import with_member, without_members
-from evertree.kernels.repair.rules import bound_of_union, follows_pieces
+from evertree.kernels.repair.rules import bound_of_union, follows_pieces, grows_with_parts
 
 #: A cluster of more points is not compared with all others only because it may go elsewhere.
 LARGEST_PIECE = 8
