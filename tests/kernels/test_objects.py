@@ -98,6 +98,7 @@ def test_constants_and_options_are_part_of_a_stamp(tasks):
 @pytest.mark.parametrize("changed", ["column", "record"])
 def test_what_arguments_look_like_is_part_of_a_stamp(tasks, monkeypatch, changed):
     """A kernel that reads no new column still has the others elsewhere."""
+    pytest.importorskip("numba")
     task, target = tasks["repair_slack_find_slack__average"], objects.Target("x", is_loaded=False)
     group = next(kind for kind in task.kernel.signature.kinds.values() if hasattr(kind, "kinds"))
     before = objects.stamp_of(task.kernel, task.configuration, target)

@@ -102,7 +102,8 @@ def test_columns_must_be_what_they_are_said_to_be(wrong):
 
 
 def test_columns_with_strides_may_have_them():
-    work = Worklist(np.zeros(2, np.int32), *np.zeros((2, 2), np.uint8).T, np.zeros(1, Worklist.kinds()["state"].dtype))
+    ints, state = np.zeros(2, np.int32), np.zeros(1, Worklist.kinds()["state"].dtype)
+    work = Worklist(ints, *np.zeros((2, 2), np.uint8).T, ints, state)
     assert work.address
 
 
