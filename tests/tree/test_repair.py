@@ -26,6 +26,9 @@ SCHEMES = [
     ("ward", "euclidean"),
 ]
 
+#: Of metrics whose square root obeys the triangle inequality, and of which nothing is known.
+OTHER_SCHEMES = [("minimax", "sqeuclidean"), ("minimax", "canberra")]
+
 
 def new(linkage, metric, **options):
     return et.Hierarchy(linkage, metric, search_width=None, **options)
@@ -74,7 +77,7 @@ def check(h):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(("linkage", "metric"), SCHEMES)
+@pytest.mark.parametrize(("linkage", "metric"), SCHEMES + OTHER_SCHEMES)
 def test_random_edits(linkage, metric, seed):
     rng = np.random.default_rng(seed)
     h = new(linkage, metric)
@@ -215,9 +218,73 @@ def test_a_repair_that_gives_up(rng, monkeypatch, why, comes):
             h.remove(h.keys()[:3])
         h.validate()
         if why == "memory":
+            assert h.is_homogeneous()
             h.refine()
         assert h.state.live.is_exact
         h.certify()
+
+
+@pytest.mark.parametrize(("linkage", "metric"), [("average", "euclidean"), ("minimax", "cityblock")])
+def test_all_leave_and_it_gives_up(rng, monkeypatch, linkage, metric):
+    h = new(linkage, metric)
+    h.insert(rng.normal(size=(30, 2)))
+    monkeypatch.setattr(repair, "_patience", lambda _: -1)
+    h.remove(h.keys())
+    h.validate()
+    assert len(h) == 0
+    h.insert(rng.normal(size=(5, 2)))
+    check(h)
+
+
+@pytest.mark.parametrize("n_top", [1, 20])
+@pytest.mark.parametrize("weight", [1e6, 1e9, 1e12])
+def test_heavy_points(monkeypatch, weight, n_top):
+    """What is left when a heavy point leaves is a small difference of large numbers: no bound may be above ζ."""
+    monkeypatch.setattr(repair, "SMALLEST_TOP", n_top)
+    monkeypatch.setattr(repair, "LARGEST_TOP", n_top)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        h = new("average", "euclidean")
+        x = np.r_[rng.normal(size=(10, 2)), rng.normal(size=(10, 2)) + 3, rng.normal(size=(10, 2)) + 9]
+        keys = h.insert(x)
+        for _ in range(3):
+            h.insert(rng.normal(size=(1, 2)) + 1.5, keys=["heavy"], sample_weight=[weight])
+            h.certify()
+            h.remove(["heavy"])
+            h.certify()
+            h.update(keys[:1], rng.normal(size=(1, 2)))
+        np.testing.assert_allclose(
+            h.linkage_matrix()[:, 2], et.agglomerate(h.points(), "average").linkage_matrix()[:, 2], rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize("how", ["saved", "pickled", "copied"])
+def test_a_tree_that_was_only_clustered(rng, tmp_path, how):
+    """Its slack is found before its first edit, whatever it went through until then."""
+    h = new("average", "euclidean")
+    h.insert(rng.normal(size=(60, 2)))
+    if how == "saved":
+        h.save(tmp_path / "tree")
+        h = et.load(tmp_path / "tree")
+    else:
+        h = h.copy() if how == "copied" else pickle.loads(pickle.dumps(h))
+    assert h.state.live.exact.is_rough
+    h.insert(rng.normal(size=(1, 2)))
+    assert not h.state.live.exact.is_rough
+    check(h)
+
+
+def test_slots_when_clusters_become_smaller(rng, monkeypatch):
+    """Where few clusters are left above the level from which on they have slots, it falls."""
+    monkeypatch.setattr(repair, "SMALLEST_TOP", 6)
+    monkeypatch.setattr(repair, "LARGEST_TOP", 6)
+    h = new("average", "euclidean")
+    h.insert(100 * rng.normal(size=(50, 2)))
+    for _ in range(26):
+        h.insert(rng.normal(size=(2, 2)))
+        h.remove(h.keys()[:2])
+    check(h)
+    assert np.count_nonzero(h.state.live.exact.top.node >= 0) >= 6
 
 
 @pytest.mark.parametrize("n_top", [5, 12])
@@ -313,6 +380,7 @@ def test_only_exact_searches_certify(rng):
         ("slot", lambda a: a + 1),
         ("slot", lambda a: a.astype(np.int64)),
         ("node", lambda a: a + 2),
+        ("node", lambda a: np.where(a == a.max(), a + 64, a)),
         ("node", lambda a: np.where(a >= 0, a[0], a)),
         ("value", lambda a: a[:-1]),
         ("value", lambda a: a * np.nan),

@@ -89,6 +89,7 @@ def _check_exact(arrays: Arrays, size: int) -> None:
         is_sound = slot.min(initial=NULL) >= NULL and bool(((node >= NULL) & (node < size)).all())
         is_sound &= np.array_equal(np.sort(node[used]), np.flatnonzero(slot != NULL))
         is_sound = is_sound and bool((slot[node[used]] == used).all())
+        is_sound &= bool((arrays["tree.parent"][node[used]] >= NULL).all())
         is_sound &= level.dtype == np.float64 and level.shape == (1,) and not np.isnan(level).any()
         is_sound &= bool((found["slack"] >= 0).all() and (found["value"] >= 0).all() and (found["error"] >= 0).all())
     if not is_sound:

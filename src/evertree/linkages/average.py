@@ -10,6 +10,7 @@ from evertree.kernels.pairwise.check import (
     LARGEST_ERROR,
     LEFT,
     RIGHT,
+    SMALLEST_SHARE,
     child_at,
     cross,
     cross_error,
@@ -206,7 +207,10 @@ def bound_after(linkage, bound, size, z, z_all, near, weight, comes):
     """The mean with the point, or over the rest."""
     if comes:
         return (size * bound + weight * z) / (size + weight)
-    return max((size * bound - weight * z) / (size - weight), 0.0)
+    rest, rest_size = size * bound - weight * z, size - weight
+    if rest < SMALLEST_SHARE * size * bound or rest_size < SMALLEST_SHARE * size:  # rounding might lift it above ζ
+        return 0.0
+    return rest / rest_size
 
 
 def value_after(linkage, value, error, size, z, weight, comes):

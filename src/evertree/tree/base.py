@@ -497,6 +497,7 @@ class LiveTree(ABC):
             stack=np.empty_like(search.stack),
             front=np.empty_like(search.front),
             front_value=np.empty_like(search.front_value),
+            recent=search.recent.copy(),
             state=search.state.copy(),
         )
 

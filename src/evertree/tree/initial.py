@@ -23,6 +23,7 @@ def shape_from_linkage(live: LiveTree, leaves: NDArray[np.int32], Z: NDArray[np.
     """Arrange all leaves of a tree as a validated SciPy linkage matrix says. Inner nodes are numbered anew."""
     n = leaves.size
     if n == 0:
+        live.tree.state["root"], live.tree.state["n_points"], live.tree.state["inner_top"] = NULL, 0, 0
         return
     node_of = np.concatenate([leaves, 2 * np.arange(n - 1, dtype=np.int32) + 1])
     children = node_of[Z[:, :2].astype(np.int64)].reshape(-1, 2)

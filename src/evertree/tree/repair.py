@@ -95,7 +95,10 @@ def merge_order(live: LiveTree, kept: NDArray[np.int32] | None = None) -> tuple[
 
 
 def trimmed(live: LiveTree) -> Exact | None:
-    """What is known of a batch tree, with values between the last clusters only: for files, which are to be small."""
+    """What is known of a batch tree, with values between the last clusters only: for files, which are to be small.
+
+    Pickles are, too; and a tree that goes on in memory, if another one is to make the same edits to the last bit.
+    """
     exact = live.exact
     if exact is None or not live.is_exact or exact.top.node.size <= kernels.repair.state.SLOTS_EACH * SMALLEST_TOP:
         return exact if live.is_exact else None
@@ -188,6 +191,7 @@ def _recover(live: LiveTree, others: NDArray[np.int32], comes: bool) -> None:
         cluster(live, leaves)
         return
     live.rebuild()
+    live.homogenise()
     if comes:
         live.insert(others)
     else:

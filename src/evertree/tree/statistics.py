@@ -153,7 +153,8 @@ class MeanLiveTree(LiveTree):
         if self.aim.is_stable:
             self.prepare_search()
         tree, work, search = self.tree, self.work, self.search
-        states = [(record, record.copy()) for record in (tree.state, work.state, search.state, search.lightest)]
+        written = tree.state, work.state, search.state, search.lightest, search.recent
+        states = [(record, record.copy()) for record in written]
         rows = slice(2 * first, 2 * (first + count))
         columns = [getattr(tree, name)[rows] for name in MEAN_NODE.names or () if name in tree._fields]
         before = [column.copy() for column in columns]
@@ -301,7 +302,7 @@ class MeanLiveTree(LiveTree):
 
     def insert_some(self, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:
         """Insert the first of the filled leaves; return how many."""
-        if self.aim.n_threads is None or self.is_exact:
+        if self.aim.n_threads is None or (self.is_exact and self.is_to_be_exact):
             self.insert(leaves[:PART])
             return min(leaves.size, PART)
         from evertree.tree.parallel import insert, rounds

@@ -14,8 +14,8 @@ import pytest
 import evertree as et
 from evertree import kernels
 from evertree.errors import ParameterError
-from evertree.kernels.columns import QUEUED
-from evertree.tree import refine
+from evertree.kernels.columns import BY_DESCENT, NULL, QUEUED
+from evertree.tree import refine, statistics
 from evertree.tree.parallel import insert, rounds, treelets
 from helpers import WITH_STATISTICS, fingerprint, hard_data, params_of
 
@@ -123,6 +123,22 @@ def test_a_random_tree_is_refined_in_treelets(linkage, goal, monkeypatch):
 
 
 @pytest.mark.slow
+def test_treelets_have_the_width_of_the_tree(monkeypatch):
+    """A small treelet of a large tree is not searched exhaustively."""
+    monkeypatch.undo()
+    monkeypatch.setattr(statistics, "MOST_EXACT", 100)
+    h = et.Hierarchy(n_jobs=2)
+    h.insert(blobs(400))
+    live = h.state.live
+    assert live.width == 4
+    nodes = live.nodes()
+    inner = nodes[nodes % 2 == 1][:1]
+    bottoms = np.concatenate([live.tree.left[inner], live.tree.right[inner]])
+    place = np.full(live.tree.parent.size, NULL, np.int32)
+    treelet = treelets.Treelet(live, bottoms, inner, place)
+    assert treelet.search.state["reach"][0] == live.search.state["reach"][0] == BY_DESCENT
+
+
 def test_the_quality_is_that_of_one_thread():
     x = blobs(1000, 8)
     alone, together = et.Hierarchy(), et.Hierarchy(n_jobs=2)

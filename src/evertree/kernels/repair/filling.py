@@ -16,6 +16,7 @@ from evertree.kernels.pairwise.search import with_member, without_members
 from evertree.kernels.repair.pieces import compare_with_all
 from evertree.kernels.repair.rules import grows_with_parts, unites_exactly, value_after
 from evertree.kernels.repair.slots import give_slot, is_known, known_value, note_value, set_value
+from evertree.kernels.repair.state import SLOTS_EACH
 from evertree.kernels.repair.values import compute, takes_too_long
 from evertree.kernels.shared.topology import is_leaf
 
@@ -35,6 +36,8 @@ def choose_top(linkage, tree, run):
             give_slot(run, run.alive[t])
     n_made = run.state["n_made"][0]
     top.level[0] = max(top.level[0], tree.height[run.made[n_made - 1]] if n_made > 0 else 0.0)
+    if 2 * run.state["n_alive"][0] < top.node.size // SLOTS_EACH:
+        top.level[0] = -np.inf  # few are left above it: next time their number decides
     run.state["has_top"][0] = 1
     if unites_exactly(linkage):
         fill_slots(linkage, tree, run)

@@ -297,10 +297,7 @@ def look_at(linkage, tree, run, c, expected):
     row = np.int64(run.row[c])
     best = np.int64(run.nearest[row])
     if best != NULL and run.place[best] != NULL and run.is_exact[row, best] and run.value[row, best] == expected:
-        if expected < level and expected <= others:
-            merge_new(linkage, tree, run, c, best, expected)
-        else:
-            push_event(run, expected, c)
+        merge_new(linkage, tree, run, c, best, expected)
         return
     best, smallest, least, nearest = np.int64(NULL), np.inf, np.inf, np.int64(NULL)
     ahead = AHEAD * expected
@@ -479,5 +476,7 @@ def repair(tree: AnyTree, linkage: AnyLinkage, run: Repair, n_nodes: int) -> int
     for k in range(run.state["n_pool"][0]):
         vacate(run, run.pool[k])
         release(tree, run.pool[k])
+    if not run.state["has_top"][0]:  # all merges are below its level now
+        run.top.level[0] = -np.inf
     free_slots(run)
     return 0 if is_done else 1

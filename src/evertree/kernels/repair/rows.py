@@ -8,14 +8,11 @@ from evertree.kernels.compile import inline, step
 
 @inline
 def give_row(run, u):
-    """Make `u` active, if there is a row left; return whether there is."""
+    """Make `u` active: there is a row left."""
     k = run.state["n_active"][0]
-    if k == run.active.size:
-        return False
     run.state["n_active"][0] = k + 1
     run.active[k] = u
     run.row[u] = k
-    return True
 
 
 @step

@@ -152,14 +152,6 @@ def was_born(run, p):
     return np.int64(NULL) if is_leaf(p) else np.int64(run.rank[run.left[p]])
 
 
-@inline
-def known_of_parts(linkage, run, p, q):
-    """`known_value`, also of siblings."""
-    if run.rank[p] == run.rank[q]:
-        return run.height[run.parent[p]], np.float64(run.error[run.parent[p]])
-    return known_value(linkage, run, p, q)
-
-
 @step
 def find_value(linkage, tree, run, p, q, floor):
     """ζ between two old clusters with slots, up to `floor`, from those of their parts; it is kept.
@@ -170,7 +162,7 @@ def find_value(linkage, tree, run, p, q, floor):
     count, value = 1, 0.0
     while count > 0:
         a, b = np.int64(run.waiting[2 * count - 2]), np.int64(run.waiting[2 * count - 1])
-        value, error = known_of_parts(linkage, run, a, b)
+        value, error = known_value(linkage, run, a, b)
         if not error <= LARGEST_ERROR:
             if was_born(run, a) < was_born(run, b):
                 a, b = b, a
@@ -180,8 +172,8 @@ def find_value(linkage, tree, run, p, q, floor):
                 if not is_exact:
                     return value
             else:
-                z_left, error_left = known_of_parts(linkage, run, left, b)
-                z_right, error_right = known_of_parts(linkage, run, right, b)
+                z_left, error_left = known_value(linkage, run, left, b)
+                z_right, error_right = known_value(linkage, run, right, b)
                 if grows_with_parts(linkage):
                     for z, e in ((z_left, error_left), (z_right, error_right)):
                         if e <= LARGEST_ERROR and z >= floor:

@@ -116,6 +116,7 @@ class Treelet(MeanLiveTree):
         self._lightest = live._lightest
         if live.search.fresh.size:
             self.prepare_search()
+            self.search.state["reach"] = live.search.state["reach"]  # an automatic width is that of the whole tree
         kernels.statistics.treelets.copy_out(
             live.tree, live.work, live.search, bottoms, inner, place, self.tree, self.work, self.search
         )
