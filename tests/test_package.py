@@ -134,18 +134,13 @@ def test_demo_on_a_few_digits(tmp_path, monkeypatch):
     said = console.export_text()
     assert said.startswith("40 handwritten digits of 8 × 8 pixels, Ward linkage: 3 are removed again, 4 arrive")
     rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in said.splitlines() if line.startswith("│")}
-    assert list(rows) == ["live", "refined", "homogeneous", "batch HAC"]
-    assert rows["batch HAC"][3].strip() == rows["refined"][3].strip() == "0.0%"
-    said_of_orders = re.search(
-        r"one order of insertion. In 2 orders .* live tree is (.*) to (.*), and .* refined tree (.*) to (.*); batch "
-        r"clustering has (.*)\.$",
-        " ".join(said.split("Blocked")[0].split()),
-    )
-    low, high, *refined, batch = map(float, said_of_orders.groups())
-    assert low <= high
-    assert low <= float(rows["live"][4]) + 0.005
-    assert batch == pytest.approx(float(rows["batch HAC"][4]), abs=0.006)
-    assert refined == [batch, batch]
+    assert list(rows) == ["live", "homogeneous", "batch HAC"]
+    assert rows["batch HAC"][3].strip() == rows["live"][3].strip() == "0.0%"
+    assert rows["batch HAC"][4].strip() == rows["live"][4].strip()
+    found = re.search(r"([\d.]+)% of its clusters are those .* ([\d.]+)% to ([\d.]+)% after", " ".join(said.split()))
+    here, low, high = map(float, found.groups())
+    assert low <= high <= 100.0
+    assert min(here, low) > 90.0  # merges may tie
     assert (tmp_path / "picture.svg").read_text(encoding="utf-8").count("purity") >= 2
 
 
