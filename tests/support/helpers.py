@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import signal
 import sys
 from collections.abc import Callable
@@ -206,8 +207,13 @@ def square(condensed: np.ndarray) -> np.ndarray:
 
 
 def press_ctrl_c(action: Callable[[], object], n_calls: int) -> None:
-    """Do something that Ctrl-C ends when it has called so many functions, if it does not end before."""
+    """Do something that Ctrl-C ends when it has called so many functions, if it does not end before.
+
+    Garbage is collected before: in a callback of the collector, nobody would hear of Ctrl-C.
+    """
     calls = iter(range(n_calls))
+    gc.collect()
+    gc.disable()
 
     def press(frame, event, _):
         if event == "call" and next(calls, None) is None:
@@ -221,6 +227,7 @@ def press_ctrl_c(action: Callable[[], object], n_calls: int) -> None:
         pass
     finally:
         sys.setprofile(None)
+        gc.enable()
 
 
 def crash(h: evertree.DurableHierarchy) -> None:
