@@ -93,9 +93,9 @@ def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
     return (value if upper < value else 0.0), is_exact and upper < value, 0.0
 
 
-def checks_all(linkage):
+def checks_all(linkage, comes):
     """The height of a parent rises on insertion: checks that held by it still hold."""
-    return False
+    return not comes
 
 
 def uses_bounds(linkage):

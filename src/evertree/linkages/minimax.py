@@ -139,9 +139,9 @@ def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
     return 0.0, False, 0.0
 
 
-def checks_all(linkage):
-    """No check relies on the height of the parent."""
-    return False
+def checks_all(linkage, comes):
+    """No check relies on the height of the parent, but cross values may fall on removal."""
+    return not comes
 
 
 # -- repairs

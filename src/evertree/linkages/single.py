@@ -126,8 +126,8 @@ def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
     return value, is_exact and value < lower, 0.0
 
 
-def checks_all(linkage):
-    """What the height of a parent implied before it fell is kept by `strengthen`."""
+def checks_all(linkage, comes):
+    """What the height of a parent implied before it fell is kept by `strengthen`; a removal lowers no cross value."""
     return False
 
 

@@ -281,9 +281,12 @@ def distance(pairs, dissimilarity):
 
 @kernel
 def find_pivots(pairs: Pairs, rows: Ints) -> None:
-    """Choose pivots among `rows`, each as far as possible from those before it; fill ``pairs.pivot``. O(n m)."""
+    """Choose pivots among `rows`, each as far as possible from those before it; fill ``pairs.pivot``. O(n m).
+
+    The first one is the last row: in tree order the first row is the oldest point, which often is the next to go.
+    """
     pairs.state["n_pivots"][0] = 0
-    chosen = rows[0]
+    chosen = rows[-1]
     for k in range(pairs.pivots.size):
         pairs.pivots[k] = chosen
         largest = -1.0

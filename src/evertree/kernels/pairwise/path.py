@@ -20,6 +20,7 @@ from evertree.kernels.pairwise.check import (
 )
 from evertree.kernels.pairwise.pairs import is_pivot
 from evertree.kernels.pairwise.point import is_known, judge_bounds, make_known, measure_point
+from evertree.kernels.pairwise.search import is_stable_if_monotone
 from evertree.kernels.pairwise.values import value_between
 from evertree.kernels.shared.topology import attach, detach, is_leaf, sibling
 from evertree.kernels.shared.worklist import note_due, push
@@ -91,14 +92,14 @@ def recompute_height(linkage, tree, u):
 
 
 @linkage_may_define
-def checks_all(linkage):
+def checks_all(linkage, comes):
     """Whether a check may have relied on the height of the parent, which changes on the whole path."""
     return True
 
 
 @step
 def refresh_path(linkage, tree, work, u, comes, top):
-    """Update size, birth and NaN heights from `u` up to `top`, or the root; queue checks, all of them on removal."""
+    """Update size, birth and NaN heights from `u` up to `top`, or the root; queue checks, and note what is due."""
     above = np.int64(NULL) if top == NULL else np.int64(tree.parent[top])
     while u != above:
         a, b = tree.left[u], tree.right[u]
@@ -106,11 +107,12 @@ def refresh_path(linkage, tree, work, u, comes, top):
         tree.birth[u] = min(tree.birth[a], tree.birth[b])
         if np.isnan(tree.height[u]):
             recompute_height(linkage, tree, np.int64(u))
-        if checks_all(linkage) or not comes:
+        if checks_all(linkage, comes):
             push(work, u)
             push(work, sibling(tree, u))
-        note_due(work, u)
-        note_due(work, sibling(tree, u))
+        if not is_stable_if_monotone(linkage):
+            note_due(work, u)
+            note_due(work, sibling(tree, u))
         u = np.int64(tree.parent[u])
 
 
@@ -191,7 +193,7 @@ def cut_off(linkage, tree, work, i, top):
 def take_in(linkage, tree, work, i, k):
     """Attach leaf `i`, which has been measured, beside node `k`."""
     hang_on(linkage, tree, work, i, k, np.int64(NULL))
-    judge_bounds(tree, tree.pairs.state["evaluated"][0] - tree.pairs.state["evaluated_before"][0])
+    judge_bounds(tree)
 
 
 @step

@@ -8,17 +8,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NULL
+from evertree.kernels.columns import BLOCK, NULL
 from evertree.kernels.compile import inline, step
 from evertree.kernels.dispatch import linkage_may_define
 from evertree.kernels.pairwise.check import CLEAR_OF_TIES
-from evertree.kernels.pairwise.pairs import bounds, dissimilarity, distance, evaluate_leaves, measure_pivots
+from evertree.kernels.pairwise.pairs import (
+    bounds,
+    dissimilarity,
+    distance,
+    evaluate,
+    evaluate_leaves,
+    measure_pivots,
+)
 from evertree.kernels.shared.linkage_values import is_first
 from evertree.kernels.shared.recurrence import linkage_of_union
 from evertree.kernels.shared.topology import hangs, is_leaf
 
 #: Number of points measured without bounds after bounds have failed.
 PATIENCE = 50
+
+#: If more than one in this many dissimilarities of a point had to be evaluated to find the nearest point, all are.
+MANY = 4
 
 
 @linkage_may_define
@@ -82,29 +92,24 @@ def measure_leaves(linkage, tree, i, comes):
     pairs.state["evaluated_before"][0] = pairs.state["evaluated"][0]
 
 
-@inline
-def next_in_postorder(tree, u):
-    """The leaf that follows `u` and the nodes above `u` that end with it."""
-    u = tree.right[tree.parent[u]]
-    while not is_leaf(u):
-        u = tree.left[u]
-    return u
-
-
 @step
 def measure_unions(linkage, tree):
-    """Fill ``pairs.lower`` and ``pairs.upper`` of all inner nodes from those of the leaves (`eq.Recurrence`). O(n)."""
-    root = tree.state["root"][0]
-    u = root
-    while not is_leaf(u):
-        u = tree.left[u]
-    while True:
-        while u != root and tree.right[tree.parent[u]] == u:
-            u = tree.parent[u]
-            measure_union(linkage, tree, u)
-        if u == root:
-            return
-        u = next_in_postorder(tree, u)
+    """Fill ``pairs.lower`` and ``pairs.upper`` of all inner nodes from those of the leaves (`eq.Recurrence`). O(n).
+
+    They are listed from the root down, level by level: each is then loaded without waiting for another.
+    """
+    nodes, count, k = tree.pairs.others, 0, 0
+    if not is_leaf(tree.state["root"][0]):
+        nodes[0] = tree.state["root"][0]
+        count = 1
+    while k < count:
+        for child in (tree.left[nodes[k]], tree.right[nodes[k]]):
+            if not is_leaf(child):
+                nodes[count] = child
+                count += 1
+        k += 1
+    for t in range(count - 1, -1, -1):
+        measure_union(linkage, tree, nodes[t])
 
 
 @inline
@@ -214,10 +219,38 @@ def know_children(linkage, tree, i, k, floor):
 
 
 @inline
-def judge_bounds(tree, n_evaluated):
+def n_evaluated(tree):
+    """Number of dissimilarities evaluated since the point was measured."""
+    return tree.pairs.state["evaluated"][0] - tree.pairs.state["evaluated_before"][0]
+
+
+@inline
+def judge_bounds(tree):
     """Stop using bounds for a while if they did not save half of the evaluations for a point."""
-    if n_evaluated > tree.state["n_points"][0] // 2:
+    if n_evaluated(tree) > tree.state["n_points"][0] // 2:
         tree.pairs.state["unbounded"][0] = PATIENCE
+
+
+@step
+def know_rest(linkage, tree, i):
+    """Evaluate all dissimilarities of leaf `i` if many were: bounds do not help, and looking at them takes longer.
+
+    O(n m).
+    """
+    pairs, count = tree.pairs, 0
+    if n_evaluated(tree) <= tree.state["n_points"][0] // MANY:
+        return
+    for other in range(tree.state["leaf_top"][0] + 1):
+        u = 2 * other
+        if other < tree.state["leaf_top"][0] and u != i and hangs(tree, u) and not is_known(pairs, u):
+            pairs.some[count] = other
+            count += 1
+        if count == BLOCK or (other == tree.state["leaf_top"][0] and count > 0):
+            evaluate(pairs, np.int64(i >> 1), pairs.some[:count], pairs.block)
+            for s in range(count):
+                pairs.lower[2 * pairs.some[s]] = pairs.upper[2 * pairs.some[s]] = pairs.block[s]
+            count = 0
+    measure_unions(linkage, tree)
 
 
 @step

@@ -9,7 +9,7 @@ from evertree.kernels.compile import inline, step
 from evertree.kernels.dispatch import linkage_may_define, linkage_must_define
 from evertree.kernels.pairwise.check import BUSY
 from evertree.kernels.pairwise.pairs import collect_rows, evaluate, evaluate_leaves, must_pause, next_leaves
-from evertree.kernels.pairwise.point import know_leaf, measure_point, measure_unions, point_value
+from evertree.kernels.pairwise.point import know_leaf, know_rest, measure_point, measure_unions, point_value
 from evertree.kernels.shared.check import is_blocking, merges_above
 from evertree.kernels.shared.neighbours import begin_search, forget_near, note_one
 from evertree.kernels.shared.partner_search import climb
@@ -168,6 +168,41 @@ def list_nearest(tree, search, i):
             note_one(search, np.int64(search.near[row, k]), i, pairs.lower[search.near[row, k]])
 
 
+@linkage_may_define
+def is_stable_if_monotone(linkage):
+    """Whether a monotone tree has no blocking pair (`thm.SingleLinkage`), so that no search, and no list, is needed."""
+    return False
+
+
+@step
+def find_nearest_leaf(tree, i):
+    """The leaf nearest to leaf `i`, which has been measured; of several, the oldest. O(n m)."""
+    pairs = tree.pairs
+    limit = np.inf
+    for u in range(0, 2 * tree.state["leaf_top"][0], 2):
+        if u != i and hangs(tree, u):
+            limit = min(limit, pairs.upper[u])
+    best, smallest = np.int64(NULL), np.inf
+    for u in range(0, 2 * tree.state["leaf_top"][0], 2):
+        if u != i and pairs.lower[u] <= limit and hangs(tree, u):
+            value = know_leaf(pairs, i, u)
+            limit = min(limit, value)
+            if value < smallest or (value == smallest and tree.birth[u] < tree.birth[best]):
+                best, smallest = np.int64(u), value
+    return best
+
+
+@step
+def place_by_nearest(linkage, tree, i):
+    """`place_by_pairs` where ζ is the smallest dissimilarity: above the nearest leaf. O(n m)."""
+    u = find_nearest_leaf(tree, i)
+    value = tree.pairs.lower[u]
+    know_rest(linkage, tree, i)
+    while tree.parent[u] != NULL and not merges_above(linkage, tree, linkage.tolerance, u, value, i, u):
+        u = np.int64(tree.parent[u])
+    return u
+
+
 @step
 def place_by_pairs(linkage, tree, search, i):
     """Measure the new leaf `i`, and find the node beside which it belongs, near the points nearest to it. O(n m).
@@ -175,7 +210,10 @@ def place_by_pairs(linkage, tree, search, i):
     It is the one with the smallest ζ among those whose ζ is between their own height and that of their parent.
     """
     measure_point(linkage, tree, i, True)
+    if is_stable_if_monotone(linkage):
+        return place_by_nearest(linkage, tree, i)
     list_nearest(tree, search, i)
+    know_rest(linkage, tree, i)
     best, smallest = np.int64(NULL), np.inf
     stamp = begin_search(search)
     for k in range(search.near.shape[1]):

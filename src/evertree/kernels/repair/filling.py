@@ -88,8 +88,6 @@ def fill_slot(linkage, tree, run, c, t):
                 note_to_base(linkage, tree, run, c, np.int64(run.alive[later]))
         value, error = value_by_base(linkage, tree, run, c, u)
         if not error <= LARGEST_ERROR:
-            if grows_with_parts(linkage):  # comparisons often end early: it is found when it is needed
-                continue
             value, _ = compute(linkage, tree, run, c, u, np.inf)
             error = 1.0
         note_value(run, c, u, value, error)

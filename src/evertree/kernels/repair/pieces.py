@@ -14,7 +14,7 @@ from evertree.kernels.pairwise.search import with_member, without_members
 from evertree.kernels.repair.rules import bound_of_union, follows_pieces, grows_with_parts
 
 #: A cluster of more points is not compared with all others only because it may go elsewhere.
-LARGEST_PIECE = 8
+LARGEST_PIECE = 4
 
 
 def _no_piece(linkage, tree, run, q):

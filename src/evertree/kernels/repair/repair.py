@@ -21,11 +21,11 @@ from evertree.kernels.columns import NULL, AnyTree, MeanTree, PairTree
 from evertree.kernels.compile import choose, inline, kernel, step
 from evertree.kernels.pairwise.check import LARGEST_ERROR
 from evertree.kernels.pairwise.path import ERROR_OF_RECURRENCE
-from evertree.kernels.repair.bounds import bound_between
+from evertree.kernels.repair.bounds import bound_between, bound_by_distance
 from evertree.kernels.repair.events import next_level, pop_event, push_event
 from evertree.kernels.repair.filling import choose_top
 from evertree.kernels.repair.pieces import make_piece
-from evertree.kernels.repair.rows import give_row, take_row, unite_in_row
+from evertree.kernels.repair.rows import clear_close, give_row, list_close, note_close, take_row, unite_in_row
 from evertree.kernels.repair.rules import (
     bound_by_reference,
     bound_of_union,
@@ -49,6 +49,9 @@ from evertree.kernels.signatures import AnyLinkage, Floats, Ints
 
 #: A value that does not matter now is computed up to this multiple of what matters: it may matter soon.
 FLOOR = 1.02
+
+#: Whether a cluster is farther than this multiple of the level is all that needs to be known of it.
+FAR = 1.3
 
 #: Whoever looks for the nearest cluster looks that far ahead: it would be soon again at the next level.
 AHEAD = 1.01
@@ -141,6 +144,7 @@ def merge_again(linkage, tree, run, u):
                 value = max(value, bound_by_reference(linkage, tree, run, np.int64(run.active[k]), k, np.int64(u)))
         run.value[k, u] = value
         run.is_exact[k, u] = is_exact
+        note_close(run, np.int64(k), np.int64(u))
         if is_exact:
             note_value(run, run.active[k], u, value, ERROR_OF_RECURRENCE)
     if run.state["has_top"][0] and unites_exactly(linkage):
@@ -184,7 +188,7 @@ def activate(linkage, tree, run, c):
     if not run.is_new[c]:
         make_piece(linkage, tree, run, c)
     find_reference(linkage, tree, run, c, n_active)
-    least, nearest = np.inf, np.int64(NULL)
+    clear_close(run, n_active)
     for t in range(run.state["n_alive"][0]):
         u = np.int64(run.alive[t])
         if u != c:
@@ -193,15 +197,23 @@ def activate(linkage, tree, run, c):
                 value = max(value, bound_by_reference(linkage, tree, run, c, n_active, u))
             run.value[n_active, u] = value
             run.is_exact[n_active, u] = is_exact
-            if value < least:
-                least, nearest = value, u
+            note_close(run, n_active, u)
             if run.row[u] != NULL:
                 run.value[run.row[u], c] = value
                 run.is_exact[run.row[u], c] = is_exact
+                note_close(run, np.int64(run.row[u]), c)
     give_row(run, c)
-    run.nearest[n_active] = nearest
-    push_event(run, least, c)
+    await_nearest(run, c)
     return True
+
+
+@inline
+def await_nearest(run, c):
+    """Look at active cluster `c`, of which all values are new, at the level of the smallest one."""
+    row = np.int64(run.row[c])
+    if run.n_close[row] > 0:
+        run.nearest[row] = run.close[row, 0]
+        push_event(run, run.value[row, run.nearest[row]], c)
 
 
 @inline
@@ -261,32 +273,37 @@ def merge_new(linkage, tree, run, c, k, value):
             unite_in_row(run, t, w, c, k)
         run.reach[row] = max(run.reach[row], run.high[row, k])
         find_reference(linkage, tree, run, w, row)
-    least, nearest, slack_c, slack_k = np.inf, np.int64(NULL), np.inf, np.inf
+    slack_c, slack_k = np.inf, np.inf
+    far = np.inf if run.state["has_top"][0] else FAR * value
+    clear_close(run, row)
     for t in range(run.state["n_alive"][0]):
         u = np.int64(run.alive[t])
         a, a_is_exact = run.value[row, u], run.is_exact[row, u] != 0
-        b, b_is_exact = bound_between(linkage, tree, run, k, u)
+        b, b_is_exact = bound_by_distance(linkage, tree, run, k, u) if a >= far else 0.0, False
+        if b > far:
+            z, is_exact = bound_of_union(linkage, a, b, tree.size[c], tree.size[k]), False
+        else:
+            b, b_is_exact = bound_between(linkage, tree, run, k, u)
+            z, is_exact = value_of_new(linkage, tree, run, w, u, a, a_is_exact, b, b_is_exact)
         slack_c, slack_k = min(slack_c, a), min(slack_k, b)
-        z, is_exact = value_of_new(linkage, tree, run, w, u, a, a_is_exact, b, b_is_exact)
         if not is_exact:
             z = max(z, bound_by_reference(linkage, tree, run, w, row, u))
         run.value[row, u] = z
         run.is_exact[row, u] = is_exact
-        if z < least:
-            least, nearest = z, u
+        note_close(run, row, u)
         if is_exact:
             note_value(run, w, u, z, ERROR_OF_RECURRENCE)
         if run.row[u] != NULL:
             run.value[run.row[u], w] = z
             run.is_exact[run.row[u], w] = is_exact
+            note_close(run, np.int64(run.row[u]), w)
     run.slack[c], run.slack[k] = max(slack_c, value), max(slack_k, value)
-    run.row[c], run.row[w], run.active[row], run.nearest[row] = NULL, row, w, nearest
+    run.row[c], run.row[w], run.active[row] = NULL, row, w
     enter(run, w)
     note_made(run, w)
     if run.row[k] != NULL:
         take_row(run, k)
-    if run.state["n_alive"][0] > 1:
-        push_event(run, least, w)
+    await_nearest(run, w)
 
 
 @step
@@ -299,24 +316,28 @@ def look_at(linkage, tree, run, c, expected):
     if best != NULL and run.place[best] != NULL and run.is_exact[row, best] and run.value[row, best] == expected:
         merge_new(linkage, tree, run, c, best, expected)
         return
-    best, smallest, least, nearest = np.int64(NULL), np.inf, np.inf, np.int64(NULL)
-    ahead = AHEAD * expected
-    n_bounds = 0
-    for t in range(run.state["n_alive"][0]):
-        u = np.int64(run.alive[t])
-        if u == c:
+    if expected >= run.beyond[row]:
+        list_close(run, row, c)
+    best, smallest, least, nearest = np.int64(NULL), np.inf, run.beyond[row], np.int64(NULL)
+    others, ahead = min(others, run.beyond[row]), AHEAD * expected
+    n_close = 0
+    for t in range(run.n_close[row]):
+        u = np.int64(run.close[row, t])
+        if run.place[u] == NULL or u == c:
             continue
+        run.close[row, n_close] = u
+        n_close += 1
         if not run.is_exact[row, u]:
-            n_bounds += 1
             continue
         value = run.value[row, u]
         if value < least:
             least, nearest = value, u
         if value < smallest and value < level and value <= others:
             best, smallest = u, value
-    for t in range(run.state["n_alive"][0] if n_bounds else 0):
-        u = np.int64(run.alive[t])
-        if u == c or run.is_exact[row, u]:
+    run.n_close[row] = n_close
+    for t in range(n_close):
+        u = np.int64(run.close[row, t])
+        if run.is_exact[row, u]:
             continue
         value = run.value[row, u]
         if value < smallest and (value < ahead or (value < level and value <= others)):

@@ -7,11 +7,24 @@ from typing import Annotated, Any, NamedTuple
 from numpy.typing import NDArray
 
 from evertree.kernels.columns import counters
-from evertree.kernels.signatures import Array, ByteMatrix, Bytes, FloatMatrix, Floats, Ints, LongInts, described
+from evertree.kernels.signatures import (
+    Array,
+    ByteMatrix,
+    Bytes,
+    FloatMatrix,
+    Floats,
+    IntMatrix,
+    Ints,
+    LongInts,
+    described,
+)
 
 #: Slots for each of the clusters that are alive when all of them have slots: two are for the old tree, the others for
 #: what is there in its place. Values of clusters for which none is left are unknown.
 SLOTS_EACH = 3
+
+#: Of each active cluster, those that are listed as close.
+N_CLOSE = 16
 
 #: Instead of the node of a slot: its cluster is gone, but what is known of it is used until the end.
 VACANT = -2
@@ -94,6 +107,9 @@ class Repair(NamedTuple):
     late: Ints  # those that have lost their sibling and would have merged with it by now, but are not active
     active: Ints  # (n_rows,) the active ones; the place of each is its row
     nearest: Ints  # (n_rows,) for each, which cluster has its smallest value, unless that has merged
+    close: IntMatrix  # (n_rows, N_CLOSE) and those with the smallest ones, in any order; some may have merged
+    n_close: Ints  # (n_rows,) how many they are
+    beyond: Floats  # (n_rows,) no other cluster has a smaller value
     event: Floats  # a heap: the level at which to look at a cluster
     event_node: Ints
     order: Ints  # (n_points - 1,) the inner nodes of the old tree in the order of their merges

@@ -8,7 +8,7 @@ from evertree.kernels.columns import NULL, MeanTree, PairTree
 from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.pairwise.check import LARGEST_ERROR, LEFT, RIGHT, set_cross
 from evertree.kernels.pairwise.path import ERROR_OF_RECURRENCE
-from evertree.kernels.pairwise.point import measure_point, point_value
+from evertree.kernels.pairwise.point import measure_point, point_to_union, point_value
 from evertree.kernels.pairwise.search import with_member, without_members
 from evertree.kernels.pairwise.values import NOTHING_YET, compare
 from evertree.kernels.repair.bounds import bound_between, bound_by_base
@@ -89,6 +89,10 @@ def _compute_pairs(linkage, tree, run, c, u, floor):
     if run.state["comes"][0] and (c == i or u == i):
         value = point_value(linkage, tree, i, u if c == i else c, floor)
         return value, value < floor
+    for a, b in ((c, u), (u, c)):
+        bound, is_exact, _ = bound_by_base(linkage, tree, run, a, b)
+        if is_exact or bound >= floor:
+            return bound, is_exact
     if follows_pieces(linkage):
         return compute_parts(linkage, tree, run, c, u, floor)
     run.state["patience"][0] -= np.int64(run.n_leaves[c]) * run.n_leaves[u] // n_pairs_in_one(linkage)
@@ -220,6 +224,7 @@ def _measure_nothing(linkage, tree, run):
 
 
 def _measure_pairs(linkage, tree, run):
+    tree.pairs.lower[run.state["point"][0]] = 0.0
     measure_point(linkage, tree, run.state["point"][0], False)
     measure_nearest(linkage, tree, run)
     run.piece_size[0] = tree.size[run.state["point"][0]]
@@ -242,6 +247,7 @@ def _complete_pairs(linkage, tree, run, w, value):
     tree.birth[w] = min(tree.birth[a], tree.birth[b])
     tree.height[w] = value
     tree.center[w] = NULL
+    tree.pairs.lower[w] = point_to_union(linkage, tree, a, b, tree.pairs.lower[a], tree.pairs.lower[b])
     tree.error[w] = ERROR_OF_RECURRENCE
     for c, u in ((a, b), (b, a)):
         by_base, is_exact, error = bound_by_base(linkage, tree, run, c, u)

@@ -19,9 +19,13 @@ from evertree.kernels.columns import (
     Worklist,
 )
 from evertree.kernels.compile import choose, inline, kernel
-from evertree.kernels.dispatch import linkage_may_define
 from evertree.kernels.pairwise.check import BUSY
-from evertree.kernels.pairwise.search import find_near_points, partner_by_pairs, place_by_pairs
+from evertree.kernels.pairwise.search import (
+    find_near_points,
+    is_stable_if_monotone,
+    partner_by_pairs,
+    place_by_pairs,
+)
 from evertree.kernels.shared.check import is_blocking
 from evertree.kernels.shared.graft import meeting_node, resolve
 from evertree.kernels.shared.homogenise import homogenise
@@ -72,12 +76,6 @@ def next_due(tree, work):
     return np.int64(NULL)
 
 
-@linkage_may_define
-def is_stable_if_monotone(linkage):
-    """Whether a monotone tree has no blocking pair (`thm.SingleLinkage`), so that no search is needed."""
-    return False
-
-
 def _columns_of_means(tree):
     return tree.mean.shape[1]
 
@@ -107,9 +105,13 @@ def note_steps(work, steps):
 
 @inline
 def clear_all_due(tree, work):
-    """Clear the marks of all nodes due for a search. O(n)."""
-    for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
-        work.due[u] = 0
+    """Clear the marks of all nodes due for a search. O(n) where many are."""
+    if work.recent[0] == LOST:
+        for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
+            work.due[u] = 0
+    else:
+        for k in range(work.recent[0]):
+            work.due[work.recent[k + 1]] = 0
     work.state["due"][0] = work.recent[0] = 0
 
 
