@@ -13,12 +13,23 @@ from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.pairwise.check import LARGEST_ERROR
 from evertree.kernels.pairwise.pairs import collect_rows
 from evertree.kernels.pairwise.search import with_member, without_members
+from evertree.kernels.repair.bounds import bound_by_distance
 from evertree.kernels.repair.pieces import compare_with_all
 from evertree.kernels.repair.rules import grows_with_parts, unites_exactly, value_after
-from evertree.kernels.repair.slots import give_slot, is_known, known_value, note_value, set_value
+from evertree.kernels.repair.slots import give_slot, is_known, known_value, note_value, raise_bound, set_value
 from evertree.kernels.repair.state import SLOTS_EACH
 from evertree.kernels.repair.values import compute, takes_too_long
 from evertree.kernels.shared.topology import is_leaf
+
+#: Where comparisons end early, it is enough to know of two clusters with slots that they are this many times farther
+#: from each other than those that merge now: before they could merge, they will have become others.
+OUT_OF_REACH = 3.0
+
+
+@inline
+def out_of_reach(linkage):
+    """Beyond this multiple of the level, values between clusters with slots need not be known."""
+    return OUT_OF_REACH if grows_with_parts(linkage) else np.inf
 
 
 @step
@@ -68,18 +79,19 @@ def _fill_slots(linkage, tree, run):
                 return
 
 
-#: Find all values that slots lack: later ones follow from them, in this edit and in those after it.
+#: Find the values that slots lack: later ones follow from them, in this edit and in those after it.
 fill_slots = choose("tree", {MeanTree: _no_slots, PairTree: _fill_slots})
 
 
 @step
 def fill_slot(linkage, tree, run, c, t):
-    """Find what the slot of cluster `c`, which is at place `t`, lacks."""
+    """Find what the slot of cluster `c`, which is at place `t`, lacks, but for what is far away."""
     n_alive = run.state["n_alive"][0]
     is_measured = False
+    floor = out_of_reach(linkage) * run.top.level[0]
     for k in range(n_alive):
         u = np.int64(run.alive[k])
-        if u == c or is_known(linkage, tree, run, c, u):
+        if u == c or bound_by_distance(linkage, tree, run, c, u) >= floor or is_known(linkage, tree, run, c, u):
             continue
         if run.base[c] != NULL and not is_measured:
             is_measured = True
@@ -88,10 +100,14 @@ def fill_slot(linkage, tree, run, c, t):
                 note_to_base(linkage, tree, run, c, np.int64(run.alive[later]))
         value, error = value_by_base(linkage, tree, run, c, u)
         if not error <= LARGEST_ERROR:
-            value, _ = compute(linkage, tree, run, c, u, np.inf)
+            value, is_exact = compute(linkage, tree, run, c, u, floor)
+            if not is_exact:
+                raise_bound(run, c, u, value)
+                raise_bound(run, u, c, value)
+                continue
             error = 1.0
         note_value(run, c, u, value, error)
-        set_value(run, c, u, value, True)
+        set_value(run, c, u, value)
 
 
 @step

@@ -11,7 +11,7 @@ from evertree.kernels.columns import NULL, MeanTree, PairTree
 from evertree.kernels.compile import choose, step
 from evertree.kernels.pairwise.pairs import collect_rows, evaluate_leaves
 from evertree.kernels.pairwise.search import with_member, without_members
-from evertree.kernels.repair.rules import bound_of_union, follows_pieces, grows_with_parts
+from evertree.kernels.repair.rules import bound_of_union, follows_pieces
 
 #: A cluster of more points is not compared with all others only because it may go elsewhere.
 LARGEST_PIECE = 4
@@ -23,8 +23,6 @@ def _no_piece(linkage, tree, run, q):
 
 def _piece_of_pairs(linkage, tree, run, q):
     j = run.state["n_pieces"][0]
-    if grows_with_parts(linkage):  # comparisons often end early: a piece would save little
-        return
     if follows_pieces(linkage) and j < run.piece_size.size and run.n_points[q] <= LARGEST_PIECE:
         measure_piece(linkage, tree, run, q, j)
 

@@ -23,7 +23,7 @@ from evertree.kernels.pairwise.check import LARGEST_ERROR
 from evertree.kernels.pairwise.path import ERROR_OF_RECURRENCE
 from evertree.kernels.repair.bounds import bound_between, bound_by_distance
 from evertree.kernels.repair.events import next_level, pop_event, push_event
-from evertree.kernels.repair.filling import choose_top
+from evertree.kernels.repair.filling import choose_top, out_of_reach
 from evertree.kernels.repair.pieces import make_piece
 from evertree.kernels.repair.rows import clear_close, give_row, list_close, note_close, take_row, unite_in_row
 from evertree.kernels.repair.rules import (
@@ -274,7 +274,7 @@ def merge_new(linkage, tree, run, c, k, value):
         run.reach[row] = max(run.reach[row], run.high[row, k])
         find_reference(linkage, tree, run, w, row)
     slack_c, slack_k = np.inf, np.inf
-    far = np.inf if run.state["has_top"][0] else FAR * value
+    far = value * (out_of_reach(linkage) if run.state["has_top"][0] else FAR)
     clear_close(run, row)
     for t in range(run.state["n_alive"][0]):
         u = np.int64(run.alive[t])

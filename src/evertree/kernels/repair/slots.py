@@ -109,14 +109,19 @@ def is_known(linkage, tree, run, c, u):
 
 
 @inline
-def set_value(run, c, u, value, is_exact):
-    """Write ζ, or a bound on it, to the rows of two clusters, if they have rows."""
+def set_value(run, c, u, value):
+    """Write ζ to the rows of two clusters, if they have rows."""
+    for a, b in ((c, u), (u, c)):
+        if run.row[a] != NULL:
+            run.value[run.row[a], b] = value
+            run.is_exact[run.row[a], b] = 1
+
+
+@inline
+def raise_bound(run, c, u, bound):
+    """Write a lower bound on ζ(c, u) to the row of `c`, if it has one that says less."""
     if run.row[c] != NULL:
-        run.value[run.row[c], u] = value
-        run.is_exact[run.row[c], u] = is_exact
-    if run.row[u] != NULL:
-        run.value[run.row[u], c] = value
-        run.is_exact[run.row[u], c] = is_exact
+        run.value[run.row[c], u] = max(run.value[run.row[c], u], bound)
 
 
 @inline
