@@ -13,6 +13,7 @@ from scipy.spatial.distance import pdist
 import naive
 from evertree import NULL, Hierarchy
 from evertree.errors import EmptyHierarchyError, ParameterError, UnknownKeyError, UnknownNodeError
+from evertree.tree import views
 from helpers import SCHEMES, definition, fingerprint, hard_data, hierarchy_of, nested, new, square
 
 
@@ -139,6 +140,67 @@ def test_cut_is_fcluster(rng, edited):
         assert np.all(np.diff(first) > 0)  # numbered by first appearance
     for height in (0.0, 0.5, 1.0, 3.0, 1e9):
         assert same_partition(h.cut(height=height), sch.fcluster(Z, height, "distance"))
+
+
+@pytest.mark.parametrize("kind", ["spread", "tied", "equal", "unrefined"])
+@pytest.mark.parametrize(
+    ("linkage", "metric"),
+    [
+        *(("ward", "euclidean"), ("single", "euclidean"), ("average", "cosine"), ("average", "sqeuclidean")),
+        *(("complete", "cityblock"), ("minimax", "euclidean")),
+    ],
+)
+def test_cut_of_some_keys_and_of_any_tree(rng, monkeypatch, linkage, metric, kind):
+    """Three ways to find labels agree: by climbing, from the root down, and with heights made monotone."""
+    x = {
+        "spread": lambda: rng.uniform(1, 9, size=(220, 2)),
+        "tied": lambda: rng.integers(1, 5, size=(220, 2)).astype(float),
+        "equal": lambda: np.ones((220, 2)),
+        "unrefined": lambda: rng.uniform(1, 9, size=(220, 2)),
+    }[kind]()
+    h = Hierarchy.random(x, linkage, metric) if kind == "unrefined" else new(linkage, metric)
+    if kind != "unrefined":
+        h.insert(x)
+        h.refine()
+    Z = h.linkage_matrix()
+    levels = [{"n_clusters": k} for k in (1, 2, 7, 100, 219, 220)]
+    levels += [{"height": float(z)} for z in (0.0, Z[0, 2], Z[110, 2], Z[-1, 2], np.nextafter(Z[-5, 2], 0), 1e300)]
+    levels += [{"min_cluster_size": 4}]
+    keys = [219, 0, 77]
+    for level in levels:
+        labels, some = h.cut(**level), h.cut(**level, keys=keys)
+        assert some.dtype == labels.dtype
+        np.testing.assert_array_equal(some, labels[keys])
+        np.testing.assert_array_equal(h.cut(**level, keys=h.keys()[::-1]), labels[::-1])
+        with monkeypatch.context() as patch:
+            patch.setattr(views, "_find_tops", lambda *_: None)
+            np.testing.assert_array_equal(h.cut(**level), labels)
+            np.testing.assert_array_equal(h.cut(**level, keys=keys), labels[keys])
+
+
+def test_cut_of_a_tree_that_is_not_monotone(rng):
+    h = Hierarchy.random(rng.normal(size=(300, 2)), goal="homogeneous")
+    assert not h.is_monotone()
+    for k in (2, 9, 100):
+        assert same_partition(h.cut(n_clusters=k), sch.cut_tree(h.linkage_matrix(), k).ravel())
+        np.testing.assert_array_equal(h.cut(n_clusters=k, keys=[5]), h.cut(n_clusters=k)[[5]])
+
+
+def test_few_labels_need_no_other(rng, monkeypatch):
+    h = Hierarchy()
+    h.insert(rng.normal(size=(300, 2)))
+    h.refine()
+    expected = h.cut(n_clusters=9)
+    monkeypatch.setattr(views, "cut", None)
+    np.testing.assert_array_equal(h.cut(n_clusters=9, keys=[0, 250]), expected[[0, 250]])
+
+
+def test_cut_of_unknown_keys(rng):
+    h = Hierarchy()
+    h.insert(rng.normal(size=(5, 2)))
+    with pytest.raises(UnknownKeyError, match="7"):
+        h.cut(n_clusters=2, keys=[0, 7])
+    assert h.cut(n_clusters=2, keys=[]).size == 0
 
 
 def test_cut_gives_the_number_asked_for_in_spite_of_ties():

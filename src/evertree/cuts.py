@@ -11,13 +11,23 @@ from numpy.typing import NDArray
 from evertree.errors import ParameterError
 from evertree.extras import require
 from evertree.input.arrays import as_count, as_height
+from evertree.nodes import positions
 from evertree.partition import Partition, PointKeys, named_clusters
 from evertree.state import State
 from evertree.tree import views
 
+#: If one in this many labels is asked for, all are found.
+_MANY = 64
 
-def cut(state: State, n_clusters: int | None, height: float | None, min_cluster_size: int | None) -> NDArray[np.int64]:
-    """The label of each key: see `Hierarchy.cut`."""
+
+def cut(
+    state: State,
+    n_clusters: int | None,
+    height: float | None,
+    min_cluster_size: int | None,
+    keys: Any = None,
+) -> NDArray[np.int64]:
+    """The label of each key, or of some: see `Hierarchy.cut`."""
     state.require_points("cut")
     if n_clusters is not None and height is not None:
         raise ParameterError("cut takes n_clusters or height, not both")
@@ -28,7 +38,15 @@ def cut(state: State, n_clusters: int | None, height: float | None, min_cluster_
     if height is not None:
         height = as_height("height", height)
     min_size = 1 if min_cluster_size is None else as_count("min_cluster_size", min_cluster_size)
-    return views.cut(state.live, state.keys.leaves(), n_clusters, height, min_size)
+    if keys is None:
+        return views.cut(state.live, state.keys.leaves(), n_clusters, height, min_size)
+    some = state.leaves(keys)
+    if min_size == 1 and _MANY * some.size <= len(state.keys):
+        found = views.cut_some(state.live, some, n_clusters, height)
+        if found is not None:
+            return np.array(found, np.int64)
+    labels = views.cut(state.live, state.keys.leaves(), n_clusters, height, min_size)
+    return labels[positions(state, keys)]
 
 
 def cuts(state: State, n_clusters: Iterable[int], height: Iterable[float], min_cluster_size: int | None) -> Any:
@@ -57,7 +75,7 @@ def partition(
     if follow is not None and not isinstance(follow, Partition):
         raise ParameterError(f"follow must be None or a Partition; it is {type(follow).__name__}")
     clusters = cut(state, n_clusters, height, min_cluster_size)
-    births = state.live.tree.birth[state.keys.leaves()]
-    keys = tuple(state.keys.keys())
-    points = PointKeys(keys, births, state.lineage, state.family, state.keys.is_numbered)
+    births = state.keys.births(state.live.tree.birth)
+    keys = None if state.keys.is_numbered else tuple(state.keys.keys())
+    points = PointKeys(keys, births, state.lineage, state.family)
     return named_clusters(points, clusters, follow)

@@ -1146,7 +1146,12 @@ class Hierarchy:
 
     @reading
     def cut(
-        self, *, n_clusters: int | None = None, height: float | None = None, min_cluster_size: int | None = None
+        self,
+        *,
+        n_clusters: int | None = None,
+        height: float | None = None,
+        min_cluster_size: int | None = None,
+        keys: Any = None,
     ) -> NDArray[np.int64]:
         """Cut the tree into `n_clusters` clusters, or at a height, or into clusters of a minimum size.
 
@@ -1160,11 +1165,14 @@ class Hierarchy:
             The minimum number of points in a cluster; points in smaller groups belong to no cluster. With `n_clusters`,
             only merges of two clusters of at least this size are undone, the highest first, until there are that many
             large clusters. Given alone, all such merges are undone, which gives the leaf clusters of hdbscan.
+        keys : collection of keys, optional
+            The points that are asked for, by default all. The labels of a few, in few clusters, take microseconds.
 
         Returns
         -------
         labels : ndarray of int
-            The cluster of each of ``keys()``, numbered 0, 1, … by first appearance; -1 for none.
+            The cluster of each of ``keys()``, numbered 0, 1, … by first appearance; -1 for none. With `keys`, the same
+            numbers, of these points.
 
         Examples
         --------
@@ -1172,6 +1180,8 @@ class Hierarchy:
         >>> keys = h.insert([[0.0], [5.0], [1.0]])
         >>> h.cut(n_clusters=2)
         array([0, 1, 0])
+        >>> h.cut(n_clusters=2, keys=[1])
+        array([1])
         >>> h.cut(height=0.5)
         array([0, 1, 2])
 
@@ -1183,7 +1193,7 @@ class Hierarchy:
         >>> h.cut(n_clusters=2, min_cluster_size=2)
         array([ 0,  1,  0,  1, -1])
         """
-        return cuts.cut(self.state, n_clusters, height, min_cluster_size)
+        return cuts.cut(self.state, n_clusters, height, min_cluster_size, keys)
 
     @reading
     def cuts(

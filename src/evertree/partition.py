@@ -38,7 +38,8 @@ class PointKeys:
 
     Attributes
     ----------
-    keys : tuple
+    chosen : tuple or None
+        The keys; None for those that are the insertion numbers.
     births : ndarray of int, optional
         If the points are from a hierarchy, their insertion numbers in it, ascending.
     lineage : object, optional
@@ -46,18 +47,26 @@ class PointKeys:
         hierarchy later give the same numbers to different points. It is not the same object after pickling.
     family : object, optional
         The token that a hierarchy shares with its copies. A partition of another family is of other points.
-    is_numbered : bool
-        Whether the keys are the insertion numbers.
     """
 
-    keys: tuple[Hashable, ...]
+    chosen: tuple[Hashable, ...] | None
     births: NDArray[np.int64] | None = None
     lineage: object = None
     family: object = None
-    is_numbered: bool = False
 
     def __len__(self) -> int:
-        return len(self.keys)
+        if self.chosen is not None:
+            return len(self.chosen)
+        assert self.births is not None
+        return self.births.size
+
+    @cached_property
+    def keys(self) -> tuple[Hashable, ...]:
+        """All keys. Numbers of Python take longer to make than the rest of a partition, so they are made on demand."""
+        if self.chosen is not None:
+            return self.chosen
+        assert self.births is not None
+        return tuple(self.births.tolist())
 
     @cached_property
     def position(self) -> dict[object, int]:
@@ -66,7 +75,7 @@ class PointKeys:
 
     def place_of(self, key: object) -> int:
         """The position of a key, NULL if it is not there. O(log n) for numbered keys, O(1) for others."""
-        if self.is_numbered and self.births is not None and type(key) is int:
+        if self.chosen is None and self.births is not None and type(key) is int:
             place = int(np.searchsorted(self.births, key))
             return place if place < len(self) and self.births[place] == key else NULL
         try:
@@ -79,6 +88,8 @@ class PointKeys:
         if self.births is None or other.births is None or self.lineage is not other.lineage:
             found = map(other.position.get, self.keys, repeat(NULL))
             return np.fromiter(found, np.intp, len(self))
+        if np.array_equal(self.births, other.births):
+            return np.arange(len(self))
         places = _places(self.births, other.births)
         # A key that was removed and inserted again is the same key, with another number.
         new, missing = np.flatnonzero(places == NULL), other.not_among(places)
@@ -257,7 +268,7 @@ class Partition:
     def __repr__(self) -> str:
         n_noise = int(np.count_nonzero(self.labels == NOISE))
         noise = f", {n_noise:,} points in none" if n_noise else ""
-        return f"Partition: {len(self):,} clusters of {len(self._keys):,} points{noise}"
+        return f"Partition: {len(self):,} clusters of {len(self._points):,} points{noise}"
 
     @property
     def ids(self) -> list[int]:
@@ -466,7 +477,7 @@ class Flow:
 
         In the order of positions: those of `before`, then, for new keys, those of `after`.
         """
-        n_before, places = len(self._before._keys), self._places[self.changed]
+        n_before, places = len(self._before._points), self._places[self.changed]
         place = np.concatenate([np.where(places == NULL, n_before + self.changed, places), self.gone])
         old = np.concatenate([self.then[self.changed], self._before.labels[self.gone]])
         new = np.concatenate([self._after.labels[self.changed], np.full(self.gone.size, ABSENT)])

@@ -45,6 +45,7 @@ class KeyTable:
         # Chosen keys: both are None until there are any.
         self._leaf_of: dict[Hashable, int] | None = None
         self._key_of: dict[int, Hashable] | None = None
+        self._leaves_in_order: NDArray[np.int32] | None = None  # of chosen keys; None if they have changed since
         self._n_passed = 0  # keys discarded since the dict was copied: their empty entries may still be there
 
     def __len__(self) -> int:
@@ -57,12 +58,21 @@ class KeyTable:
         """The live keys, oldest first."""
         if self._leaf_of is not None:
             return list(self._leaf_of)
-        return self._numbers[: self._n_slots][self._leaves[: self._n_slots] != NULL].tolist()
+        return self._live_numbers().tolist()
+
+    def births(self, birth: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The insertion numbers of the live keys, in the order of `keys`; `birth` has that of each leaf."""
+        return birth[self.leaves()] if self._leaf_of is not None else self._live_numbers()
+
+    def _live_numbers(self) -> NDArray[np.int64]:
+        return self._numbers[: self._n_slots][self._leaves[: self._n_slots] != NULL]
 
     def leaves(self) -> NDArray[np.int32]:
         """The leaves of the live keys, in the order of `keys`."""
         if self._leaf_of is not None:
-            return np.fromiter(self._leaf_of.values(), np.int32, len(self._leaf_of))
+            if self._leaves_in_order is None:
+                self._leaves_in_order = np.fromiter(self._leaf_of.values(), np.int32, len(self._leaf_of))
+            return self._leaves_in_order.copy()
         leaves = self._leaves[: self._n_slots]
         return leaves[leaves != NULL]
 
@@ -170,6 +180,7 @@ class KeyTable:
         """Add chosen keys, all or none of them."""
         assert self._leaf_of is not None
         assert self._key_of is not None
+        self._leaves_in_order = None
         try:
             self._leaf_of.update(zip(keys, leaves, strict=True))
             self._key_of.update(zip(leaves, keys, strict=True))
@@ -182,6 +193,7 @@ class KeyTable:
     def discard(self, keys: Sequence[Hashable]) -> None:
         """Forget live keys."""
         if self._leaf_of is not None and self._key_of is not None:
+            self._leaves_in_order = None
             for key in keys:
                 del self._key_of[self._leaf_of.pop(key)]
             self._n_passed += len(keys)
@@ -199,6 +211,7 @@ class KeyTable:
         if self._leaf_of is not None and self._key_of is not None:
             self._leaf_of = {key: int(place[leaf]) for key, leaf in self._leaf_of.items()}
             self._key_of = {leaf: key for key, leaf in self._leaf_of.items()}
+            self._leaves_in_order = None
         leaves = self._leaves[: self._n_slots]
         leaves[leaves != NULL] = place[leaves[leaves != NULL]]
 

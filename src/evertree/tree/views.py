@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.errors import ParameterError
-from evertree.kernels.columns import NOISE
+from evertree.kernels.columns import NOISE, NULL
 from evertree.tree.base import LiveTree
+
+#: Merges tie, for a cut that does not see the whole tree, up to this many times the tolerance of its values.
+_CLEAR_OF_TIES = 8.0
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,78 @@ def cut(
     that there are `n_clusters` such clusters; or all such merges, if neither is given. `leaves` are all leaves, the
     oldest first. O(n): no sort.
     """
+    tops = _find_tops(live, n_clusters, height, 0.0) if min_size == 1 else None
+    if tops is not None:
+        labels = np.empty(live.capacity, np.int64)
+        if kernels.shared.cut.label_below(live.tree, tops, np.empty(leaves.size + 1, np.int32), labels):
+            return labels[leaves >> 1]
+    return _cut_any_tree(live, leaves, n_clusters, height, min_size)
+
+
+def cut_some(
+    live: LiveTree, leaves: NDArray[np.int32], n_clusters: int | None, height: float | None
+) -> list[int] | None:
+    """The cluster of each of some leaves, as `cut` numbers it, by climbing. O(k log k) for k clusters, and O(depth).
+
+    None if that cannot be told without the rest of the tree: it may not be monotone, or merges tie.
+    """
+    if not live.aim.is_stable or live.n_pending or live.n_guarded:
+        return None
+    tops = _find_tops(live, n_clusters, height, _CLEAR_OF_TIES * live.tag.tolerance)
+    if tops is None:
+        return None
+    number = {u: k for k, u in enumerate(tops.tolist())}
+    parent, found = live.quick.parent, []
+    for u in leaves.tolist():
+        while u not in number:
+            u = parent[u]
+        found.append(number[u])
+    return found
+
+
+def _find_tops(live: LiveTree, n_clusters: int | None, height: float | None, margin: float) -> NDArray[np.int32] | None:
+    """The nodes that are the clusters of a cut of a monotone tree, that with the oldest point first. O(k log k).
+
+    None if the last merge that is undone and the first that is not are as high, up to a margin: which is undone depends
+    on their order then.
+    """
+    n = live.n_points
+    most = n - 1 if n_clusters is None else n_clusters - 1
+    limit = -1.0 if height is None else _highest_within(live, height)
+    room = min(most, n - 1) + 2
+    heap, leaves = np.empty(room, np.int32), np.empty(room, np.int32)
+    n_inner, n_leaves, last = kernels.shared.cut.split_highest(live.tree, most, limit, heap, leaves)
+    undone = np.inf if last == NULL else live.scheme.height_of_one(live.tree.height[last])
+    left = live.scheme.height_of_one(live.tree.height[heap[0]]) if n_inner else 0.0
+    if height is None:
+        if n_inner and left >= undone * (1.0 - margin):
+            return None
+    elif margin and (left >= height * (1.0 - margin) or undone <= height * (1.0 + margin)):
+        return None
+    tops = np.concatenate([heap[:n_inner], leaves[:n_leaves]])
+    found: NDArray[np.int32] = tops[np.argsort(live.tree.birth[tops])]
+    return found
+
+
+def _highest_within(live: LiveTree, height: float) -> float:
+    """The largest linkage value in coordinates whose height, in SciPy's units, is within `height`: by bisection.
+
+    If that of the root is, it is infinite.
+    """
+    value, height_of = np.array([0.0, 0.0, live.tree.height[live.root]]), live.scheme.height_of_one
+    if height_of(value[2]) <= height:
+        return float(np.inf)
+    bits = value.view(np.int64)  # they have the order of the values
+    while bits[2] - bits[0] > 1:
+        bits[1] = bits[0] + (bits[2] - bits[0]) // 2
+        bits[0 if height_of(value[1]) <= height else 2] = bits[1]
+    return float(value[0])
+
+
+def _cut_any_tree(
+    live: LiveTree, leaves: NDArray[np.int32], n_clusters: int | None, height: float | None, min_size: int
+) -> NDArray[np.int64]:
+    """`cut` of a tree that need not be monotone: heights are made so."""
     nodes = live.nodes()
     inner = _inner_of(nodes)
     node_height = _heights(live, nodes, inner)
