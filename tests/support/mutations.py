@@ -46,10 +46,10 @@ MUTANTS = [
         "tests/tree/test_screening.py::test_lists_have_all_that_is_near",
     ),
     Mutant(
-        "a limit that is not that of a row when new clusters come",
+        "a bound on an entry that may merge with what is not listed",
         "kernels/statistics/screening.py",
-        "hears[a] = limit",
-        "pass",
+        "min(rounded_down(value / unit, value / unit, eps, noise), limit)",
+        "rounded_down(value / unit, value / unit, eps, noise)",
         "tests/tree/test_screening.py::test_lists_have_all_that_is_near",
     ),
     Mutant(
@@ -60,10 +60,17 @@ MUTANTS = [
         "tests/tree/test_screening.py::test_bounds_are_below_values",
     ),
     Mutant(
-        "new clusters of which nobody hears",
-        "tree/screening.py",
-        "for part, listeners in ((slice(0, n_new), hears), (slice(n_new, None), nobody)):",
-        "for part, listeners in ((slice(0, n_new), nobody), (slice(n_new, None), nobody)):",
+        "a limit of a union that is that of one of its parts",
+        "kernels/statistics/screening.py",
+        "limit = bound_to_union(linkage, far_a, far_b, z, size_a, size_b, sizes)",
+        "limit = far_a",
+        "tests/tree/test_screening.py::test_lists_have_all_that_is_near",
+    ),
+    Mutant(
+        "a list of a union without those who are near one of its parts only",
+        "kernels/statistics/screening.py",
+        "for turn in range(2):\n            one_slot, other_slot",
+        "for turn in range(1):\n            one_slot, other_slot",
         "tests/tree/test_screening.py::test_lists_have_all_that_is_near",
     ),
     Mutant(

@@ -12,6 +12,7 @@ import evertree as et
 import naive
 from evertree.errors import CorruptFileError
 from evertree.io import archive, snapshot
+from evertree.kernels.columns import UNLIMITED
 from evertree.tree import repair
 from helpers import definition, hard_data, nested
 
@@ -204,7 +205,7 @@ def test_a_repair_that_gives_up(rng, monkeypatch, why, comes):
     h = new("average", "euclidean")
     h.insert(rng.normal(size=(60, 2)))
     if why == "pairs":
-        monkeypatch.setattr(repair, "_patience", lambda live: 1)
+        monkeypatch.setattr(repair, "_patience", lambda live: (1, UNLIMITED))
     else:
         monkeypatch.setattr(repair, "N_ROWS", 1)
     if why == "memory":
@@ -228,7 +229,7 @@ def test_a_repair_that_gives_up(rng, monkeypatch, why, comes):
 def test_all_leave_and_it_gives_up(rng, monkeypatch, linkage, metric):
     h = new(linkage, metric)
     h.insert(rng.normal(size=(30, 2)))
-    monkeypatch.setattr(repair, "_patience", lambda _: -1)
+    monkeypatch.setattr(repair, "_patience", lambda _: (-1, UNLIMITED))
     h.remove(h.keys())
     h.validate()
     assert len(h) == 0

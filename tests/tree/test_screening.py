@@ -182,31 +182,57 @@ def test_bounds_are_below_values(monkeypatch, made, linkage, name, dtype):
                 assert bound >= value - 1000 * np.finfo(dtype).eps * scale * unit
 
 
-def test_lists_have_all_that_is_near(rng, monkeypatch, made):
-    """All clusters that are not listed are farther than the limit, after whatever merges."""
-    n_looks = []
-    look = Screening.look
+@pytest.mark.parametrize("name", ["normal", "constant columns", "tight", "far away", "grid"])
+@pytest.mark.parametrize("linkage", MEANS, ids=["ward", "average"])
+def test_lists_have_all_that_is_near(monkeypatch, made, linkage, name):
+    """What is listed is no nearer than its bound, and what is not no nearer than the limit, after whatever merges."""
+    n_checks = [0]
 
-    def look_and_check(self, slots):
-        found = look(self, slots)
+    def check(self):
         lists, places, clusters = self._lists, self._places, self._clusters
         used = places.slot[np.isfinite(places.sq)]
         assert np.array_equal(lists.slot_of[lists.id_of[used]], used)
-        for a in rng.choice(used, 3):
-            listed = {int(lists.slot_of[one]) for one in lists.id[a, : lists.length[a]]}
-            assert a not in listed
-            limit = float(places.limit[lists.place_of[a]]) * self._scale**-2.0
-            assert limit == float(places.hears[lists.place_of[a]]) * self._scale**-2.0
-            for c in set(used.tolist()) - listed - {int(a)}:
-                assert exact_value(self._tag, clusters, a, c) >= limit
-        n_looks.append(len(used))
-        return found
+        for a in used[:: 1 + used.size // 20]:
+            bounds: dict[int, float] = {}
+            for one, bound in zip(lists.id[a, : lists.length[a]], lists.bound[a], strict=False):
+                c = int(lists.slot_of[statistics.screening.current(lists, one)])
+                bounds[c] = min(bounds.get(c, np.inf), float(bound))
+            limit = float(places.limit[lists.place_of[a]])
+            for c in set(used.tolist()) - {int(a)}:
+                assert exact_value(self._tag, clusters, a, c) >= bounds.get(c, limit) * self._scale**-2.0
+        n_checks[0] += 1
 
-    monkeypatch.setattr(Screening, "look", look_and_check)
+    for function in (Screening.look, Screening.note_merges):
+
+        def then_check(self, *args, function=function):
+            found = function(self, *args)
+            check(self)
+            return found
+
+        monkeypatch.setattr(Screening, function.__name__, then_check)
     monkeypatch.setattr(reciprocal, "FEWEST_COLUMNS", 1)
-    merges_of(rng.normal(size=(5 * LENGTH, 30)), MEANS[0])
-    assert len(n_looks) > 5
-    assert len(made) == 1
+    rng = np.random.default_rng(5)
+    merges_of(data(34)[name][: 5 * LENGTH], linkage, 10.0 ** rng.uniform(-1, 1, size=min(N, 5 * LENGTH)))
+    assert n_checks[0] > 10
+    assert made
+
+
+def test_clustered_trees_know_who_is_near(rng, monkeypatch):
+    """Lists of neighbours come from the lists by which a tree was clustered."""
+    monkeypatch.setattr(reciprocal, "FEWEST_COLUMNS", 1)
+    x = rng.normal(size=(6 * LENGTH, 30))
+    x[:4] = x[4]  # equal points are merged before
+    h = et.Hierarchy(search_width=None)
+    h.insert(x)
+    search, leaves = h.state.live.search, h.state.leaves()
+    distance = np.sqrt(((x[:, None] - x) ** 2).sum(axis=2))
+    full = np.flatnonzero(search.near[leaves >> 1, -1] != et.NULL)
+    assert full.size > len(x) // 2
+    for i in full:
+        near = np.searchsorted(leaves, search.near[leaves[i] >> 1])
+        np.testing.assert_allclose(search.near_value[leaves[i] >> 1], distance[i, near], rtol=1e-12)
+        assert distance[i, near].max() <= np.sort(distance[i])[len(near) + 8]
+    assert search.state["fresh"][0] == search.fresh.sum() == 3 * (len(x) - full.size)
 
 
 @pytest.mark.parametrize("n_looks", range(1, 30, 4))

@@ -35,8 +35,13 @@ def find_merges(
     weights: NDArray[np.float64],
     n_threads: int,
     should_stop: Callable[[], bool],
+    note_near: Callable[[NDArray[np.int32], NDArray[np.int32]], object] = lambda *_: None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-    """Merges of `points`, each cluster named by its first point, and ζ; None if it was stopped. Both are consumed."""
+    """Merges of `points`, each cluster named by its first point, and ζ; None if it was stopped. Both are consumed.
+
+    Where points that are near each other are listed on the way, `note_near` gets some points, and a row of others near
+    each of them.
+    """
     step = kernels.statistics.reciprocal
     n = len(points)
     variance, height, status = np.zeros(n), np.zeros(n), np.full(n, step.STALE, np.uint8)
@@ -50,7 +55,7 @@ def find_merges(
     live = live[order_in_space(points[live])]
     most = live.size
     with Threads(n_threads) as threads:
-        search = _Search(tag, clusters, live, threads, should_stop)
+        search = _Search(tag, clusters, live, threads, should_stop, note_near)
         while live.size > 1:
             queries = _first_to_look(live, value, status == step.STALE, most)
             search.look(live, queries)
@@ -64,7 +69,7 @@ def find_merges(
             done = step.merge_reciprocal(
                 points, weights, variance, height, live, nearest, value, status, merges, heights, done
             )
-            search.note_merges(merges[before:done])
+            search.note_merges(merges[before:done], heights[before:done])
             live = live[status[live] != step.GONE]
             most = max(_FEWEST_QUERIES, 4 * (done - before)) if done > before else 2 * most
     return merges, heights
@@ -83,8 +88,10 @@ class _Search:
         live: NDArray[np.int32],
         threads: Threads,
         should_stop: Callable[[], bool],
+        note_near: Callable[[NDArray[np.int32], NDArray[np.int32]], object],
     ) -> None:
         self._tag, self._clusters, self._threads, self._should_stop = tag, clusters, threads, should_stop
+        self._note_near = note_near
         wide = clusters.mean.shape[1] >= FEWEST_COLUMNS and live.size > 1
         self._dtypes = ["float64", "float32"] if wide and can_screen(clusters.mean, clusters.size) else []
         self._screening: Screening | None = None
@@ -99,14 +106,17 @@ class _Search:
                 self._screening = Screening(
                     self._tag, self._clusters, live, self._dtypes.pop(), self._threads, self._should_stop
                 )
+                if not self._should_stop():
+                    self._note_near(*self._screening.listed(live))
+                self._note_near = lambda *_: None
             queries = queries[~self._screening.look(live[queries])]
             if not self._screening.pays:
                 self._screening = None
 
-    def note_merges(self, merges: NDArray[np.int64]) -> None:
-        """Note that pairs of slots were merged into the first of each."""
+    def note_merges(self, merges: NDArray[np.int64], heights: NDArray[np.float64]) -> None:
+        """Note that pairs of slots were merged into the first of each, at these heights."""
         if self._screening is not None:
-            self._screening.note_merges(merges)
+            self._screening.note_merges(merges, heights)
 
     def _look_by_balls(self, live: NDArray[np.int32], queries: NDArray[np.int32]) -> None:
         step, clusters = kernels.statistics.reciprocal, self._clusters

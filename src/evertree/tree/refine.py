@@ -23,6 +23,11 @@ from evertree.tree.statistics import MeanLiveTree
 _SLICE = 0.005
 _PROGRESS_EVERY = 0.1
 
+#: Steps of the first kernel call, times columns, where values follow from means: it takes less than a slice. And by how
+#: much the next one may have more.
+_FIRST_WORK = 1 << 16
+_GROWTH = 4
+
 #: Each entry of the history is at least this factor later than the one before; and when the first one is.
 _LATER = 1.2
 _FIRST_MOMENT = 0.001
@@ -118,7 +123,10 @@ class _Steps:
     def __init__(self, live: LiveTree, to_stable: bool, lock: ReadWriteLock) -> None:
         self._lock = lock
         self._step = live.stabilise if to_stable else live.homogenise
-        self._n_steps = 1 if to_stable else 256  # it adapts to the speed of the machine and the number of columns
+        # It adapts to the speed of the machine.
+        self._n_steps = 256
+        if to_stable:  # a comparison of two clusters may take long
+            self._n_steps = _FIRST_WORK // (live.n_columns or 1) if isinstance(live, MeanLiveTree) else 1
 
     def take(
         self, began: float, steps_left: int, moves_left: int, _deadline: float, _look: Callable[..., object]
@@ -129,7 +137,7 @@ class _Steps:
             self._step(min(self._n_steps, steps_left), moves_left)
         ended = time.perf_counter()
         seconds = max(ended - began, 1e-7)
-        self._n_steps = max(1, min(2 * self._n_steps, int(self._n_steps * _SLICE / seconds)))
+        self._n_steps = max(1, min(_GROWTH * self._n_steps, int(self._n_steps * _SLICE / seconds)))
         return ended
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
+from evertree.kernels.columns import N_NEAR
 from evertree.linkages import Tag
 from evertree.tree.parallel.threads import Threads
 
@@ -31,8 +32,6 @@ _FEWEST_IN_USE = 0.75
 
 #: Pairs that are computed, as a share of those screened, up to which screening pays.
 _MOST_COMPUTED = 0.01
-
-_NONE = np.empty(0, np.int32)
 
 
 class Screening:
@@ -71,72 +70,56 @@ class Screening:
         self._lists.slot_of[live] = self._lists.id_of[live] = live
         self._lists.place_of[live] = np.arange(live.size)
         self._next_id = n
-        self._new = _NONE
-        self._block = np.empty(max(min(_ENTRIES, _AT_ONCE // m), 2 * _ROWS), dtype)
+        self._sizes = np.array([clusters.size[live].min(), clusters.size[live].sum()])
+        self._room = np.empty(2 * self._step.LENGTH, np.int32), np.empty(2 * self._step.LENGTH)
+        self._block = np.empty(max(min(_ENTRIES, _AT_ONCE // m), self._step.SIDE * _ROWS), dtype)
         self._bounds = np.empty(self._step.AT_ONCE, dtype)
         self._n_screened = self._n_computed = 0
-        self._put(live)
-        self._screen(np.arange(live.size, dtype=np.int32), live.size, only_after=True)
+        for some in self._in_slices(live.size):
+            self._step.put(clusters, self._center, self._scale, live[some], self._places, self._lists)
+        self._screen(np.arange(live.size, dtype=np.int32), is_mutual=True)
 
     @property
     def pays(self) -> bool:
         """Whether few pairs have to be computed beside those that are screened."""
         return self._n_computed <= _MOST_COMPUTED * self._n_screened
 
+    def listed(self, slots: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Those of some clusters that have full lists, as at the beginning, and the slots of `N_NEAR` near each."""
+        full = slots[self._lists.length[slots] == self._step.LENGTH]
+        return full, self._lists.slot_of[self._lists.id[full, :N_NEAR]]
+
     def look(self, slots: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Find the nearest of some clusters; where the answer is False it was not found, as screening does not pay."""
-        found = self._look_up_with_new(slots) if self._new.size else self._look_up(slots)
+        found = self._look_up(slots)
         again = np.flatnonzero(~found)
+        if again.size:
+            self._close_gaps()
         for start in range(0, again.size, _ROWS):
             some = again[start : start + _ROWS]
             if self._should_stop() or not self.pays:
                 break
-            self._list_near(_NONE, slots[some])
+            self._list_near(slots[some])
             found[some] = self._look_up(slots[some])
             rest = some[~found[some]]  # as many others are as near, or might be
             self._settle(slots[rest])
             found[rest] = True
         return found
 
-    def note_merges(self, merges: NDArray[np.int64]) -> None:
-        """Note that pairs of slots were merged into the first of each."""
-        lists, new = self._lists, merges[:, 0].astype(np.int32)
-        lists.slot_of[lists.id_of[merges.ravel()]] = -1
-        self._places.sq[lists.place_of[merges[:, 1]]] = np.inf
-        lists.id_of[new] = np.arange(self._next_id, self._next_id + new.size)
-        lists.slot_of[lists.id_of[new]] = new
-        self._next_id += new.size
-        self._new = new
+    def note_merges(self, merges: NDArray[np.int64], heights: NDArray[np.float64]) -> None:
+        """Note that pairs of slots were merged into the first of each, at these heights."""
+        for some in self._in_slices(len(merges)):
+            columns = self._next_id, self._sizes, self._places, self._lists, *self._room
+            cluster = self._tag, self._clusters, self._center, self._scale
+            self._step.unite(*cluster, merges[some], heights[some], *columns)
+            self._next_id += len(merges[some])
 
-    def _look_up_with_new(self, slots: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Compare new clusters with all, which hear of them, and then look up.
-
-        A few clusters that had found nothing before are compared with all on that occasion.
-        """
-        new, self._new = self._new, _NONE
-        self._close_gaps()
-        self._put(new)
-        others = slots[~self._look_up(slots)]
-        others = others[~np.isin(others, new)]
-        self._list_near(new, others if new.size + others.size <= _ROWS else _NONE)
-        return self._look_up(slots)
-
-    def _list_near(self, new: NDArray[np.int32], others: NDArray[np.int32]) -> None:
-        """Compare clusters with all, for lists of their own; the rest hear of the new ones.
-
-        If there are both kinds, they fit into one block.
-        """
-        slots = np.concatenate([new, others])
+    def _list_near(self, slots: NDArray[np.int32]) -> None:
+        """Compare clusters with all, for new lists."""
         rows = self._lists.place_of[slots]
         self._lists.length[slots] = 0
         self._places.limit[rows] = np.inf
-        self._places.hears[rows] = -np.inf
-        self._screen(rows, new.size)
-        self._places.hears[rows] = self._places.limit[rows]
-
-    def _put(self, slots: NDArray[np.int32]) -> None:
-        for some in self._in_slices(slots.size):
-            self._step.put(self._clusters, self._center, self._scale, slots[some], self._places, self._lists)
+        self._screen(rows)
 
     def _look_up(self, slots: NDArray[np.int32]) -> NDArray[np.bool_]:
         found = np.zeros(slots.size, np.uint8)
@@ -153,15 +136,13 @@ class Screening:
                 return
             yield slice(start, start + count)
 
-    def _screen(self, rows: NDArray[np.int32], n_new: int, only_after: bool = False) -> None:
-        """Fill the lists of some places, and let others hear of the first `n_new`."""
-        hears = self._places.hears
-        nobody = np.full_like(hears, -np.inf) if n_new < rows.size else hears
-        for some, first, block in self._products(rows, only_after):
-            for part, listeners in ((slice(0, n_new), hears), (slice(n_new, None), nobody)):
-                if some[part].size:
-                    columns = listeners, self._places, self._lists, self._bounds
-                    self._step.screen(self._tag, block[part], some[part], first, only_after, *columns)
+    def _screen(self, rows: NDArray[np.int32], is_mutual: bool = False) -> None:
+        """Fill the lists of some places; if it is mutual, those of all."""
+        limit = self._places.limit
+        ears = limit if is_mutual else np.full_like(limit, -np.inf)
+        for some, first, block in self._products(rows, is_mutual):
+            columns = ears, self._places, self._lists, self._bounds
+            self._step.screen(self._tag, block, some, first, is_mutual, *columns)
             self._n_screened += block.size
 
     def _settle(self, slots: NDArray[np.int32]) -> None:
@@ -172,42 +153,41 @@ class Screening:
             )
 
     def _products(
-        self, rows: NDArray[np.int32], only_after: bool = False
+        self, rows: NDArray[np.int32], is_mutual: bool = False
     ) -> Iterator[tuple[NDArray[np.int32], int, NDArray[Any]]]:
-        """−2 ⟨x, y⟩ for the clusters in some places and all, or only later ones: rows, the first column, and a block.
+        """−2 ⟨x, y⟩ for the clusters in some places and all: rows, the first column, and a block.
 
-        It ends early if it is to stop.
+        If it is mutual, only for later ones. It ends early if it is to stop.
         """
-        point = self._places.point
+        point, side = self._places.point, self._step.SIDE
         for start in range(0, rows.size, _ROWS):
             some = rows[start : start + _ROWS]
-            x = np.zeros((-(-some.size // 4) * 4, point.shape[1]), point.dtype)
+            x = np.zeros((-(-some.size // side) * side, point.shape[1]), point.dtype)
             np.multiply(point[some], -2.0, out=x[: some.size])
-            width = self._block.size // len(x) // 2 * 2
-            for first in range(int(some[0]) if only_after else 0, len(point), width):
+            width = self._block.size // len(x) // side * side
+            for first in range(int(some[0]) if is_mutual else 0, len(point), width):
                 if self._should_stop():
                     return
                 yield some, first, self._multiply(x, point[first : first + width])
 
     def _multiply(self, x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-        block = self._block[: len(x) * len(y)].reshape(len(x), len(y))
+        block, side = self._block[: len(x) * len(y)].reshape(len(x), len(y)), self._step.SIDE
 
-        def multiply(pairs: slice) -> None:
-            self._step.multiply(x, y, 2 * pairs.start, 2 * pairs.stop, block)
+        def multiply(some: slice) -> None:
+            self._step.multiply(x, y, side * some.start, side * some.stop, block)
 
         if block.size * x.shape[1] < _FEW or self._threads.n_threads == 1:
-            multiply(slice(0, len(y) // 2))
+            multiply(slice(0, len(y) // side))
         else:
-            self._threads.each(multiply, self._threads.slices(len(y) // 2))
+            self._threads.each(multiply, self._threads.slices(len(y) // side))
         return block
 
     def _close_gaps(self) -> None:
-        """Take out places that are not in use, when there are many, but for one if the number would be odd."""
+        """Take out places that are not in use, when there are many, but for some so that rows come in fours."""
         is_used = np.isfinite(self._places.sq)
         n_used = int(np.count_nonzero(is_used))
         if n_used < _FEWEST_IN_USE * is_used.size:
-            if n_used % 2:
-                is_used[np.argmin(is_used)] = True
+            is_used[np.flatnonzero(~is_used)[: -n_used % self._step.SIDE]] = True
             self._places = type(self._places)(*(column[is_used] for column in self._places))
             in_use = np.flatnonzero(np.isfinite(self._places.sq))
             self._lists.place_of[self._places.slot[in_use]] = in_use

@@ -256,6 +256,11 @@ class MeanLiveTree(LiveTree):
         else:
             kernels.shared.insert.insert_leaves(self.tree, self.work, self.tag, leaves)
 
+    def list_neighbours(self, leaves: NDArray[np.int32], near: NDArray[np.int32]) -> None:
+        """Fill the neighbour lists of some leaves: in each row of `near` there are leaves near one of them."""
+        self.prepare_search()
+        kernels.shared.neighbours.list_some(self.tree, self.search, leaves, near)
+
     def _is_simple(self, x: NDArray[Any]) -> bool:
         """Whether a point can be written to the tree as it is, and nothing else remains to be done."""
         return (

@@ -44,6 +44,7 @@ REPAIR_STATE = counters(
     "n_pieces",  # pieces so far
     "has_top",  # whether all clusters have slots from now on
     "patience",  # how many pairs of points may still be compared, bounds or not, before it takes too long
+    "most_looked_at",  # and `PAIRS_STATE.looked_at` beyond which it does
     "position",  # in `order`: the next merge of the old tree
     "n_made",  # entries of `made`
 )

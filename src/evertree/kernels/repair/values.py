@@ -267,7 +267,7 @@ def _never(tree, run):
 
 
 def _past_limit(tree, run):
-    return run.state["patience"][0] < 0
+    return run.state["patience"][0] < 0 or tree.pairs.state["looked_at"][0] > run.state["most_looked_at"][0]
 
 
 #: Whether the run takes too long.

@@ -9,7 +9,7 @@ from evertree.kernels.compile import choose, inline, kernel, short_step, step
 from evertree.kernels.pairwise.pairs import dissimilarity
 from evertree.kernels.shared.topology import hangs
 from evertree.kernels.shared.worklist import next_recent, note_recent
-from evertree.kernels.signatures import Floats, Ints
+from evertree.kernels.signatures import Floats, IntMatrix, Ints
 from evertree.kernels.statistics.means import sq_dist
 
 
@@ -176,6 +176,15 @@ def list_near(search: Search, leaves: Ints, condensed: Floats) -> None:
         for b in range(a + 1, leaves.size):
             note_near(search, leaves[a], leaves[b], condensed[t])
             t += 1
+
+
+@kernel
+def list_some(tree: MeanTree, search: Search, leaves: Ints, near: IntMatrix) -> None:
+    """Fill the lists of `leaves` from rows of others that are near them. O(m) each."""
+    for i in range(leaves.size):
+        forget_near(search, leaves[i], 0)
+        for j in near[i]:
+            note_one(search, leaves[i], j, between(tree, leaves[i], j))
 
 
 @kernel

@@ -6,8 +6,10 @@ The values that decide are those of `reciprocal`, to the last bit: so it does no
 products are summed, or how the work is divided.
 
 Each cluster has a *list* of a few others, with lower bounds on ζ, and a *limit*: to all clusters that are not listed, ζ
-is at least that. A new cluster is compared with all, and enters the lists of those to which it may be near. So lists
-stay true, whatever merges, and most clusters whose nearest was merged find the next one in their list.
+is at least that. When two clusters merge, no union is nearer to a third than one of them was: so wherever one is listed
+the union stands for it, and where none is, the union is beyond the limit, too. The list and the limit of the union
+follow from theirs by the recurrence of Lance and Williams (`eq.Recurrence`). So lists stay true, and only a cluster
+whose list has nothing below its limit any more is compared with all again.
 
 Clusters lie in *places*, row by row. They are named by ids, as in a linkage matrix: a new cluster has the next one.
 """
@@ -21,7 +23,8 @@ import numpy as np
 from evertree.kernels.columns import NULL
 from evertree.kernels.compile import inline, inline_sum, kernel, short_step, step
 from evertree.kernels.shared.linkage_values import factor, offset
-from evertree.kernels.signatures import Bytes, Data, DataMatrix, Floats, IntMatrix, Ints, described
+from evertree.kernels.shared.recurrence import linkage_of_union
+from evertree.kernels.signatures import Bytes, Data, DataMatrix, Floats, IntMatrix, Ints, LongMatrix, described
 from evertree.kernels.statistics.reciprocal import (
     Clusters,
     LinkageOfMeans,
@@ -32,10 +35,16 @@ from evertree.kernels.statistics.reciprocal import (
 )
 
 #: Clusters in a list.
-LENGTH = 16
+LENGTH = 32
 
 #: Columns of a block that are screened at once.
 AT_ONCE = 32
+
+#: Exceeds the size of any cluster.
+LARGEST_SIZE = 1e300
+
+#: Rows of either matrix that are multiplied together.
+SIDE = 4
 
 #: Rows of a matrix that stay in the fastest memory of a processor.
 NEAR_AT_HAND = 32
@@ -50,40 +59,41 @@ class Places(NamedTuple):
     size: Data
     variance: Data  # scaled, and less rounding
     limit: Data  # (n_places,) scaled: clusters that are not listed are not nearer
-    hears: Data  # (n_places,) the limit of those who are to hear of new clusters; −∞ for the new ones themselves
     slot: Ints
 
 
 @described
 class Lists(NamedTuple):
-    """For each slot, a list of clusters that are near, in the order of their bounds; some may be gone since."""
+    """For each slot, a list of clusters that are near, in the order of their bounds; some may be in others now."""
 
     id: IntMatrix  # (n_slots, LENGTH) who they are
     bound: DataMatrix  # (n_slots, LENGTH) lower bounds on ζ, scaled
     length: Ints  # (n_slots,)
-    slot_of: Ints  # (n_ids,) the slot of a cluster; NULL if it is gone
+    into: Ints  # (n_ids,) for a cluster that has merged, one that has its points; otherwise NULL
+    slot_of: Ints  # (n_ids,) the slot of a cluster that is there
     id_of: Ints  # (n_slots,) the cluster in a slot
     place_of: Ints  # (n_slots,) and its place
 
 
 def new_places(n_clusters: int, m: int, dtype: str) -> Places:
-    """Room for so many clusters, an even number of places; a spare one is as if its cluster were gone."""
-    n = n_clusters + n_clusters % 2
-    fill = np.inf, 1.0, 0.0, -np.inf, -np.inf
-    sq, size, variance, limit, hears = (np.full(n, x, dtype) for x in fill)
-    return Places(np.zeros((n, m), dtype), sq, size, variance, limit, hears, np.zeros(n, np.int32))
+    """Room for so many clusters, a multiple of SIDE; in a spare place it is as if the cluster were gone."""
+    n = -(-n_clusters // SIDE) * SIDE
+    sq, size, variance, limit = (np.full(n, x, dtype) for x in (np.inf, 1.0, 0.0, -np.inf))
+    return Places(np.zeros((n, m), dtype), sq, size, variance, limit, np.zeros(n, np.int32))
 
 
 def new_lists(n_slots: int, dtype: str) -> Lists:
     """Lists of all clusters that there will be."""
     ids, bounds = np.zeros((n_slots, LENGTH), np.int32), np.zeros((n_slots, LENGTH), dtype)
     length, id_of, place_of = (np.zeros(n_slots, np.int32) for _ in range(3))
-    return Lists(ids, bounds, length, np.full(2 * n_slots, NULL, np.int32), id_of, place_of)
+    return Lists(
+        ids, bounds, length, np.full(2 * n_slots, NULL, np.int32), np.zeros(2 * n_slots, np.int32), id_of, place_of
+    )
 
 
-@kernel
-def put(clusters: Clusters, center: Floats, scale: float, slots: Ints, places: Places, lists: Lists) -> None:
-    """Put the clusters in some slots in their places, with empty lists. O(m) each.
+@inline
+def put_one(clusters, center, scale, a, places, lists):
+    """Put the cluster in slot `a` in its place. O(m).
 
     A length is lowered by more than all that follows can be off: γₘ for a product of vectors with m columns, and some
     units more for its parts and the sum of all. As 2 ‖x‖ ‖y‖ ≤ ‖x‖² + ‖y‖², both have their share of that.
@@ -93,19 +103,24 @@ def put(clusters: Clusters, center: Floats, scale: float, slots: Ints, places: P
     unit = np.float64(np.finfo(kind).eps) / 2.0
     rest = 1.0 - (1.02 * (m + 40) * unit + 4.0 * rounding(m))
     underflow = np.float64(np.finfo(kind).tiny) ** 0.6
+    p = lists.place_of[a]
+    sq = 0.0
+    for j in range(m):
+        x = (clusters.mean[a, j] - center[j]) * scale
+        places.point[p, j] = x
+        sq += x * x
+    places.sq[p] = rest * sq - underflow
+    places.size[p] = clusters.size[a]
+    places.variance[p] = clusters.variance[a] * scale * scale * (1.0 - 32.0 * unit - 4.0 * rounding(m))
+    places.slot[p] = a
+
+
+@kernel
+def put(clusters: Clusters, center: Floats, scale: float, slots: Ints, places: Places, lists: Lists) -> None:
+    """Put the clusters in some slots in their places, with empty lists. O(m) each."""
     for a in slots:
-        p = lists.place_of[a]
-        sq = 0.0
-        for j in range(m):
-            x = (clusters.mean[a, j] - center[j]) * scale
-            places.point[p, j] = x
-            sq += x * x
-        places.sq[p] = rest * sq - underflow
-        places.size[p] = clusters.size[a]
-        places.variance[p] = clusters.variance[a] * scale * scale * (1.0 - 32.0 * unit - 4.0 * rounding(m))
-        places.limit[p] = np.inf
-        places.hears[p] = np.inf
-        places.slot[p] = a
+        put_one(clusters, center, scale, a, places, lists)
+        places.limit[lists.place_of[a]] = np.inf
         lists.length[a] = 0
 
 
@@ -119,11 +134,11 @@ def screened(linkage, places, a, c, product):
 
 
 @inline_sum
-def screen_some(linkage, places, a, first, products, limit, hears, bounds):
+def screen_some(linkage, places, a, first, products, limit, ears, bounds):
     """Fill in bounds for AT_ONCE places from `first` on, and count those that are below a limit of either side."""
     sq, size, variance = places.sq[a], places.size[a], places.variance[a]
     sqs, sizes = places.sq[first : first + AT_ONCE], places.size[first : first + AT_ONCE]
-    variances, ears = places.variance[first : first + AT_ONCE], hears[first : first + AT_ONCE]
+    variances = places.variance[first : first + AT_ONCE]
     count = 0
     for k in range(AT_ONCE):
         bound = offset(linkage, variance, variances[k]) + factor(linkage, size, sizes[k]) * (sq + sqs[k] + products[k])
@@ -134,9 +149,14 @@ def screen_some(linkage, places, a, first, products, limit, hears, bounds):
 
 @inline_sum
 def products_of(x, i, y, k):
-    """The inner products of four rows of a matrix from row `i` on with two of another from row `k` on. O(m)."""
-    a, b, c, d, e, f = x[i], x[i + 1], x[i + 2], x[i + 3], y[k], y[k + 1]
+    """The inner products of SIDE rows of a matrix from row `i` on with as many of another from row `k` on. O(m).
+
+    Each number is loaded once for SIDE multiplications, and all sums stay in registers.
+    """
+    a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
+    e, f, g, h = y[k], y[k + 1], y[k + 2], y[k + 3]
     ae = be = ce = de = af = bf = cf = df = e[0] - e[0]
+    ag = bg = cg = dg = ah = bh = ch = dh = e[0] - e[0]
     for j in range(x.shape[1]):
         ae += a[j] * e[j]
         be += b[j] * e[j]
@@ -146,21 +166,34 @@ def products_of(x, i, y, k):
         bf += b[j] * f[j]
         cf += c[j] * f[j]
         df += d[j] * f[j]
-    return ae, be, ce, de, af, bf, cf, df
+        ag += a[j] * g[j]
+        bg += b[j] * g[j]
+        cg += c[j] * g[j]
+        dg += d[j] * g[j]
+        ah += a[j] * h[j]
+        bh += b[j] * h[j]
+        ch += c[j] * h[j]
+        dh += d[j] * h[j]
+    return ae, be, ce, de, af, bf, cf, df, ag, bg, cg, dg, ah, bh, ch, dh
 
 
 @kernel
 def multiply(x: DataMatrix, y: DataMatrix, start: int, stop: int, block: DataMatrix) -> None:
     """Fill ``block[:, start:stop]`` with the inner products of all rows of `x` with those of `y`. O(m) an entry.
 
-    `x` has a multiple of four rows, and ``stop - start`` is even. One thread of OpenBLAS takes as long for many rows,
-    and twice as long for a few, as in most rounds. Several of its threads wait for each other: long, if others work.
+    The number of rows of `x`, and ``stop - start``, are multiples of SIDE. One thread of OpenBLAS takes longer from a
+    hundred columns on, and twice as long for a few rows, as in most rounds. Several of its threads wait for each other:
+    long, if others work.
     """
     for first in range(start, stop, NEAR_AT_HAND):
-        for i in range(0, x.shape[0], 4):
+        for i in range(0, x.shape[0], SIDE):
             a, b, c, d = block[i], block[i + 1], block[i + 2], block[i + 3]
-            for k in range(first, min(first + NEAR_AT_HAND, stop), 2):
-                a[k], b[k], c[k], d[k], a[k + 1], b[k + 1], c[k + 1], d[k + 1] = products_of(x, i, y, k)
+            for k in range(first, min(first + NEAR_AT_HAND, stop), SIDE):
+                ae, be, ce, de, af, bf, cf, df, ag, bg, cg, dg, ah, bh, ch, dh = products_of(x, i, y, k)
+                a[k], b[k], c[k], d[k] = ae, be, ce, de
+                a[k + 1], b[k + 1], c[k + 1], d[k + 1] = af, bf, cf, df
+                a[k + 2], b[k + 2], c[k + 2], d[k + 2] = ag, bg, cg, dg
+                a[k + 3], b[k + 3], c[k + 3], d[k + 3] = ah, bh, ch, dh
 
 
 @kernel
@@ -169,8 +202,8 @@ def screen(
     block: DataMatrix,
     rows: Ints,
     first: int,
-    only_after: int,
-    hears: Data,
+    is_mutual: int,
+    ears: Data,
     places: Places,
     lists: Lists,
     bounds: Data,
@@ -178,22 +211,22 @@ def screen(
     """Enter in lists what a block of products says. O(1) an entry.
 
     ``block`` (n_rows, n_columns) has −2 ⟨x, y⟩ of the clusters in the places ``rows`` with those in the places from
-    ``first`` on; with ``only_after``, only pairs are looked at in which the second place comes after the first. Others
-    enter the list of a row if they are below its limit, and it enters the lists of those that hear of it: ``hears`` is
-    that of the places, or −∞. ``bounds`` (AT_ONCE,) is workspace.
+    ``first`` on. Those below the limit of a row enter its list. If it is mutual, only pairs are looked at in which the
+    second place comes after the first, and both enter each other's lists: ``ears`` is the column of limits then, and
+    otherwise −∞. ``bounds`` (AT_ONCE,) is workspace.
     """
     n_columns = block.shape[1]
     for i in range(rows.size):
         a = np.int64(rows[i])
         slot, limit, products = places.slot[a], places.limit[a], block[i]
         k = 0
-        if only_after and a >= first:
+        if is_mutual and a >= first:
             k = int(a + 1 - first)
         while k < n_columns:
             count = min(AT_ONCE, n_columns - k)
             if count == AT_ONCE:
-                some = products[k : k + AT_ONCE]
-                is_near = screen_some(linkage, places, a, first + k, some, limit, hears, bounds) > 0
+                some, ears_there = products[k : k + AT_ONCE], ears[first + k : first + k + AT_ONCE]
+                is_near = screen_some(linkage, places, a, first + k, some, limit, ears_there, bounds) > 0
             else:
                 is_near = True
                 for t in range(count):
@@ -203,15 +236,10 @@ def screen(
                     c = first + k + t
                     if c != a and bounds[t] < limit:
                         limit = enter(lists, slot, limit, lists.id_of[places.slot[c]], bounds[t])
-                    if c != a and bounds[t] < hears[c]:
-                        if not only_after and lists.length[places.slot[c]] == LENGTH:
-                            drop_gone(lists, places.slot[c])
-                        hears[c] = enter(lists, places.slot[c], hears[c], lists.id_of[slot], bounds[t])
-                        places.limit[c] = hears[c]
+                    if c != a and bounds[t] < ears[c]:
+                        places.limit[c] = enter(lists, places.slot[c], ears[c], lists.id_of[slot], bounds[t])
             k += count
         places.limit[a] = limit
-        if only_after:
-            hears[a] = limit
 
 
 @step
@@ -232,16 +260,132 @@ def enter(lists, slot, limit, one, bound):
     return limit
 
 
+@inline
+def current(lists, one):
+    """The cluster that has the points of cluster `one` now. O(1), amortised."""
+    top = one
+    while lists.into[top] != NULL:
+        top = lists.into[top]
+    while one != top:
+        above = lists.into[one]
+        lists.into[one] = top
+        one = above
+    return top
+
+
 @short_step
-def drop_gone(lists, slot):
-    """Take clusters that are gone from a list, and return its length. O(LENGTH)."""
+def renew(lists, slot):
+    """Let unions stand in a list for their parts, each once, and return its length. O(LENGTH²)."""
     n = 0
     for k in range(lists.length[slot]):
-        if lists.slot_of[lists.id[slot, k]] != NULL:
-            lists.id[slot, n], lists.bound[slot, n] = lists.id[slot, k], lists.bound[slot, k]
+        one = current(lists, lists.id[slot, k])
+        is_new = one != lists.id_of[slot]
+        for t in range(n):
+            is_new = is_new and lists.id[slot, t] != one
+        if is_new:
+            lists.id[slot, n], lists.bound[slot, n] = one, lists.bound[slot, k]
             n += 1
     lists.length[slot] = n
     return n
+
+
+@inline
+def noise_of(linkage, m, size, sq):
+    """How far rounding may move ζ, scaled, between a cluster and any other, if `sq` exceeds both squared lengths. O(1).
+
+    Also that of unions with the other: their means are rounded.
+    """
+    return 4.0 * rounding(m) * factor(linkage, LARGEST_SIZE, size) * abs(sq)
+
+
+@inline
+def rounded_down(bound, terms, unit, noise):
+    """Less than a bound that is a sum of a few terms, after rounding."""
+    return bound - 8.0 * unit * terms - noise if bound < np.inf else bound
+
+
+@inline
+def bound_to_union(linkage, x, y, z, size_a, size_b, sizes):
+    """A lower bound on ζ(A ∪ B, C) from those on ζ(A, C) and ζ(B, C), and ζ(A, B), for a C of any size. O(1).
+
+    By the recurrence; what it gives rises or falls with the size of C, whose least and largest size are known.
+    """
+    return min(
+        linkage_of_union(linkage, x, y, z, size_a, size_b, sizes[0]),
+        linkage_of_union(linkage, x, y, z, size_a, size_b, sizes[1]),
+    )
+
+
+@inline
+def bound_in(lists, slot, one, limit):
+    """The bound on ζ between the cluster in a slot, whose list has been renewed, and another."""
+    for k in range(lists.length[slot]):
+        if lists.id[slot, k] == one:
+            return np.float64(lists.bound[slot, k])
+    return limit
+
+
+@kernel
+def unite(
+    linkage: LinkageOfMeans,
+    clusters: Clusters,
+    center: Floats,
+    scale: float,
+    merges: LongMatrix,
+    heights: Floats,
+    first_id: int,
+    sizes: Floats,
+    places: Places,
+    lists: Lists,
+    ids: Ints,
+    bounds: Floats,
+) -> None:
+    """Note that pairs of slots were merged into the first of each, at these heights. O(m + LENGTH²) each.
+
+    The unions have the ids from ``first_id`` on. ``sizes`` are the least and the largest that a cluster may have, and
+    ``ids`` and ``bounds`` (2 LENGTH,) workspace.
+    """
+    unit = np.float64(np.finfo(places.sq.dtype).eps)
+    for k in range(merges.shape[0]):
+        a, b = np.int64(merges[k, 0]), np.int64(merges[k, 1])
+        p, q = lists.place_of[a], lists.place_of[b]
+        size_a, size_b = np.float64(places.size[p]), np.float64(places.size[q])
+        far_a, far_b = np.float64(places.limit[p]), np.float64(places.limit[q])
+        z = heights[k] * scale * scale
+        noise = noise_of(linkage, center.size, size_a + size_b, 2.0 * np.float64(places.sq[p] + places.sq[q]))
+        limit = bound_to_union(linkage, far_a, far_b, z, size_a, size_b, sizes)
+        limit = rounded_down(limit, abs(far_a) + abs(far_b) + z, unit, noise)
+        renew(lists, a)
+        renew(lists, b)
+        count = 0
+        for turn in range(2):
+            one_slot, other_slot = (a, b) if turn == 0 else (b, a)
+            for t in range(lists.length[one_slot]):
+                one = lists.id[one_slot, t]
+                if one == lists.id_of[other_slot] or (turn == 1 and bound_in(lists, a, one, np.inf) < np.inf):
+                    continue
+                x, y = bound_in(lists, a, one, far_a), bound_in(lists, b, one, far_b)
+                bound = bound_to_union(linkage, x, y, z, size_a, size_b, sizes)
+                bound = rounded_down(bound, abs(x) + abs(y) + z, unit, noise)
+                if bound < limit:
+                    s = count
+                    while s > 0 and bounds[s - 1] > bound:
+                        ids[s], bounds[s] = ids[s - 1], bounds[s - 1]
+                        s -= 1
+                    ids[s], bounds[s] = one, bound
+                    count += 1
+        if count > LENGTH:
+            count = LENGTH
+            limit = bounds[LENGTH]
+        for t in range(count):
+            lists.id[a, t], lists.bound[a, t] = ids[t], bounds[t]
+        lists.length[a] = count
+        places.limit[p] = limit
+        one = np.int64(first_id + k)
+        lists.into[lists.id_of[a]] = lists.into[lists.id_of[b]] = one
+        lists.id_of[a], lists.slot_of[one] = one, a
+        places.sq[q] = np.inf
+        put_one(clusters, center, scale, a, places, lists)
 
 
 @step
@@ -268,10 +412,13 @@ def look_up(
     Sets ``nearest`` and ``value`` of the clusters, and ``found[i]`` to whether no other cluster can be as near. What is
     scaled, times ``unit``, is a value.
     """
+    eps = np.float64(np.finfo(places.sq.dtype).eps)
     for i in range(slots.size):
         a = np.int64(slots[i])
-        n = drop_gone(lists, a)
+        n = renew(lists, a)
         best, who = np.inf, np.int64(NULL)
+        p = lists.place_of[a]
+        limit = np.float64(places.limit[p])
         for k in range(n):
             if who != NULL and np.float64(lists.bound[a, k]) * unit > best:
                 break
@@ -279,8 +426,30 @@ def look_up(
             value = exact_value(linkage, clusters, a, c)
             if who == NULL or value < best or (value == best and comes_before(a, c, who)):
                 best, who = value, c
+            sq = np.float64(places.sq[p] + places.sq[lists.place_of[c]])
+            noise = noise_of(linkage, clusters.mean.shape[1], clusters.size[a], 2.0 * sq)
+            raise_bound(lists, a, k, min(rounded_down(value / unit, value / unit, eps, noise), limit))
+        sort_list(lists, a)
         clusters.nearest[a], clusters.value[a] = who, best
-        found[i] = who != NULL and best < np.float64(places.limit[lists.place_of[a]]) * unit
+        found[i] = who != NULL and best < limit * unit
+
+
+@inline
+def raise_bound(lists, slot, k, bound):
+    """Entry `k` of a list is at least at this bound, no more than the limit: it may merge with what is not listed."""
+    lists.bound[slot, k] = max(np.float64(lists.bound[slot, k]), bound)
+
+
+@inline
+def sort_list(lists, slot):
+    """Put a list in the order of its bounds, in which it almost is."""
+    ids, bounds = lists.id[slot], lists.bound[slot]
+    for k in range(1, lists.length[slot]):
+        one, bound, t = ids[k], bounds[k], k
+        while t > 0 and bounds[t - 1] > bound:
+            ids[t], bounds[t] = ids[t - 1], bounds[t - 1]
+            t -= 1
+        ids[t], bounds[t] = one, bound
 
 
 @kernel
