@@ -224,8 +224,10 @@ def test_refinement_within_a_budget_is_in_the_file(rng, path, budget):
     h.close()
 
 
-def test_edits_in_a_progress_callback_keep_their_place(rng, path, monkeypatch):
+@pytest.mark.parametrize("first_work", [1, 20_000, 60_000], ids=["at once", "on the way", "at the end"])
+def test_edits_in_a_progress_callback_keep_their_place(rng, path, monkeypatch, first_work):
     monkeypatch.setattr("evertree.tree.refine._PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr("evertree.tree.refine._FIRST_WORK", first_work)
     x = rng.normal(size=(300, 3))
     h = et.open(path, start=et.Hierarchy.random(x, seed=1))
     calls = []

@@ -305,6 +305,7 @@ def test_renumbered_nodes_are_renumbered_again(path, monkeypatch):
 
 def test_a_refinement_that_is_stopped_before_its_first_move_is_recorded(rng, path, monkeypatch):
     monkeypatch.setattr("evertree.tree.refine._PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr("evertree.tree.refine._FIRST_WORK", 1)
     h = et.open(path, search_width=4)
     h.insert(rng.normal(size=(60, 2)))
     h.refine()

@@ -48,8 +48,8 @@ MUTANTS = [
     Mutant(
         "a bound on an entry that may merge with what is not listed",
         "kernels/statistics/screening.py",
-        "min(rounded_down(value / unit, value / unit, eps, noise), limit)",
-        "rounded_down(value / unit, value / unit, eps, noise)",
+        "raise_bound(lists, a, k, min(rounded_down(value / unit, value / unit, eps, noise), limit))",
+        "raise_bound(lists, a, k, rounded_down(value / unit, value / unit, eps, noise))",
         "tests/tree/test_screening.py::test_lists_have_all_that_is_near",
     ),
     Mutant(
@@ -69,8 +69,8 @@ MUTANTS = [
     Mutant(
         "a list of a union without those who are near one of its parts only",
         "kernels/statistics/screening.py",
-        "for turn in range(2):\n            one_slot, other_slot",
-        "for turn in range(1):\n            one_slot, other_slot",
+        "one_slot, other_slot = (a, b) if turn == 0 else (b, a)",
+        "one_slot, other_slot = a, b",
         "tests/tree/test_screening.py::test_lists_have_all_that_is_near",
     ),
     Mutant(

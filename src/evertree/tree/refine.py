@@ -126,7 +126,7 @@ class _Steps:
         # It adapts to the speed of the machine.
         self._n_steps = 256
         if to_stable:  # a comparison of two clusters may take long
-            self._n_steps = _FIRST_WORK // (live.n_columns or 1) if isinstance(live, MeanLiveTree) else 1
+            self._n_steps = max(_FIRST_WORK // (live.n_columns or 1), 1) if isinstance(live, MeanLiveTree) else 1
 
     def take(
         self, began: float, steps_left: int, moves_left: int, _deadline: float, _look: Callable[..., object]
@@ -197,10 +197,22 @@ def run(
             return None
         return 1.0 - min((to_move + to_graft) / max(2 * live.n_points - 1, 1), 1.0)
 
+    def is_done() -> bool:
+        return live.n_pending == 0 and live.n_guarded == 0
+
+    def is_stable() -> bool:
+        return to_stable and is_done() and live.n_due == 0
+
+    def is_certified() -> bool:
+        return is_stable() and (live.width is None or live.scheme.linkage.is_spanning)
+
+    def note_exact() -> None:
+        """An edit that comes next is one of a batch tree, also if it comes from a callback."""
+        if is_certified() and live.is_to_be_exact and not live.is_exact:
+            live.exact = new_exact(live)
+
     def report(stopped_by: str | None) -> Report:
         done = _counts(live) - before
-        is_done = live.n_pending == 0 and live.n_guarded == 0
-        is_stable = to_stable and is_done and live.n_due == 0
         moment = (time.perf_counter() - start, quality(), int(done[[_MOVES, _GRAFTS]].sum()))
         return Report(
             moves=int(done[_MOVES]),
@@ -212,9 +224,9 @@ def run(
             pending=live.n_pending,
             due=live.n_due if to_stable else 0,
             quality=moment[1],
-            homogeneous=is_done and (not to_stable or live.scheme.linkage.strongly_reducible),
-            stable=is_stable,
-            certified=is_stable and (live.width is None or live.scheme.linkage.is_spanning),
+            homogeneous=is_done() and (not to_stable or live.scheme.linkage.strongly_reducible),
+            stable=is_stable(),
+            certified=is_certified(),
             history=(*history, moment),
             stopped_by="guard" if stopped_by == until and live.n_guarded else stopped_by,
         )
@@ -251,10 +263,10 @@ def run(
                 new = _counts(live) - counts
                 moved.note(int(new[_CHECKS]), int(new[_MOVES]))
                 grafted.note(int(new[_SEARCHES]), int(new[_GRAFTS]))
+                note_exact()
                 look(now)
+    note_exact()
     final = report(stopped_by)
-    if final.certified and live.is_to_be_exact and not live.is_exact:
-        live.exact = new_exact(live)
     if progress is not None:
         progress(final)
     return final
