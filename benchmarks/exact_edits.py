@@ -213,16 +213,21 @@ def refinement(h: et.Hierarchy) -> tuple[float, int]:
     return (time.perf_counter() - began) * 1e6, report.grafts
 
 
-def refining(sizes: list[int], n_edits: int) -> None:
-    """The call of `refine` after a single edit of trees of growing size, by narrow searches."""
-    headline("Ward, search_width=4, 16 columns, 30 Gaussians: refine() after one insertion or removal, in µs")
+def refining(sizes: list[int], n_edits: int, points_each: int | None) -> None:
+    """The call of `refine` after a single edit of trees of growing size, by narrow searches.
+
+    How much of a batch tree changes by one point grows with the number of points of a Gaussian, in which a tree is
+    chaos.
+    """
+    kind = "30 Gaussians" if points_each is None else f"Gaussians of {points_each} points each"
+    headline(f"Ward, search_width=4, 16 columns, {kind}: refine() after one insertion or removal, in µs")
     print(f"Median and 95 % of {n_edits} each, and the median number of grafts. The trees are refined before.\n")
     print("| points | after an insertion | grafts | after a removal | grafts |")
     print("| --- | --- | --- | --- | --- |")
     medians = []
     for n in sizes:
         h = et.Hierarchy("ward", search_width=4, n_jobs=-1)
-        x = gaussians(n + n_edits)
+        x = gaussians(n + n_edits, n_centers=30 if points_each is None else n // points_each)
         h.insert(x[:n])
         h.refine()
         h.n_jobs = None
@@ -261,7 +266,8 @@ def main() -> None:
         edit_of_ward(ward(2_000 if is_quick else 10_000), limit)
         agglomerating([(1_000, 384)] if is_quick else [(100_000, 16), (10_000, 384)])
     if "refine" in options.parts:
-        refining([10**4, 10**5] if is_quick else [10**4, 10**5, 10**6], 100 if is_quick else 500)
+        for points_each in (None, 100):
+            refining([10**4, 10**5] if is_quick else [10**4, 10**5, 10**6], 100 if is_quick else 500, points_each)
     print(f"\nload at the end {os.getloadavg()[0]:.2f}")
 
 

@@ -13,11 +13,11 @@ from benchmarks.live_tree import headline, seconds
 LINKAGES = ("single", "average", "complete", "minimax", "ward")
 
 
-def gaussians(n: int, n_columns: int = 16, seed: int = 0) -> NDArray[np.float64]:
-    """A mixture of thirty Gaussians."""
+def gaussians(n: int, n_columns: int = 16, seed: int = 0, n_centers: int = 30) -> NDArray[np.float64]:
+    """A mixture of Gaussians, by default of thirty."""
     rng = np.random.default_rng(seed)
-    centers = 5 * rng.normal(size=(30, n_columns))
-    return centers[rng.integers(30, size=n)] + rng.normal(size=(n, n_columns))
+    centers = 5 * rng.normal(size=(n_centers, n_columns))
+    return centers[rng.integers(n_centers, size=n)] + rng.normal(size=(n, n_columns))
 
 
 def best_of_two(action: Callable[..., object], *args: object) -> float:
