@@ -61,7 +61,8 @@ def cuts(state: State, n_clusters: Iterable[int], height: Iterable[float], min_c
         columns = {f"min_cluster_size={min_cluster_size}": cut(state, None, None, min_cluster_size)}
     if not columns:
         raise ParameterError("cuts takes collections n_clusters or height, or min_cluster_size; it got none of them")
-    return pandas.DataFrame(columns, index=pandas.Index(state.keys.keys(), name="key", tupleize_cols=False))
+    keys = state.keys.births(state.live.tree.birth) if state.keys.is_numbered else state.keys.keys()
+    return pandas.DataFrame(columns, index=pandas.Index(keys, name="key", tupleize_cols=False))
 
 
 def partition(
