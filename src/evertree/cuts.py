@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from evertree.errors import ParameterError
 from evertree.extras import require
 from evertree.input.arrays import as_count, as_height
-from evertree.nodes import positions
+from evertree.nodes import positions_of
 from evertree.partition import Partition, PointKeys, named_clusters
 from evertree.state import State
 from evertree.tree import views
 
-#: If one in this many labels is asked for, all are found.
-_MANY = 64
+#: If more than one in this many labels are asked for, all are found.
+_FEW = 64
 
 
 def cut(
@@ -41,12 +41,12 @@ def cut(
     if keys is None:
         return views.cut(state.live, state.keys.leaves(), n_clusters, height, min_size)
     some = state.leaves(keys)
-    if min_size == 1 and _MANY * some.size <= len(state.keys):
+    if min_size == 1 and _FEW * some.size <= len(state.keys):
         found = views.cut_some(state.live, some, n_clusters, height)
         if found is not None:
             return np.array(found, np.int64)
     labels = views.cut(state.live, state.keys.leaves(), n_clusters, height, min_size)
-    return labels[positions(state, keys)]
+    return labels[positions_of(state, some)]
 
 
 def cuts(state: State, n_clusters: Iterable[int], height: Iterable[float], min_cluster_size: int | None) -> Any:

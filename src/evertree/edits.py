@@ -517,7 +517,7 @@ def _add(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
     is_large = BATCH_FACTOR * weights.size >= len(keys) or (state.live.is_exact and weights.size > MOST_REPAIRS)
     is_clustered = is_large and may_cluster(state.live, len(keys) + weights.size)
     if weights.size >= len(keys):
-        is_clustered = is_clustered or is_faster(state.live, len(keys) + weights.size, points.n_columns)
+        is_clustered = is_clustered or is_faster(state.live, len(keys) + weights.size, points.coordinates)
     undo = None
     if weights.size >= UNDOABLE and weights.size >= len(keys) and not is_clustered:
         undo = state.live.copy(), keys.copy()
@@ -707,7 +707,7 @@ def _adopt(state: State, scheme: Scheme, X: Any) -> None:
     live = new_tree(scheme, old.aim, points.n_columns, points.stored.dtype)
     live.check_range(points, old.tree.size[leaves])
     with Uninterrupted() as held:
-        is_clustered = may_cluster(live, leaves.size) or is_faster(live, leaves.size, live.n_columns)
+        is_clustered = may_cluster(live, leaves.size) or is_faster(live, leaves.size, points.coordinates)
         live.adopt(old, leaves, points, rebuild=not is_clustered)
         if is_clustered and not cluster(live, leaves, lambda: held.should_stop):
             raise KeyboardInterrupt

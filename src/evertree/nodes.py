@@ -22,8 +22,13 @@ def leaf(state: State, key: Hashable) -> int:
 
 def positions(state: State, keys: Any) -> NDArray[np.intp]:
     """The positions of some keys among all keys."""
+    return positions_of(state, state.leaves(keys))
+
+
+def positions_of(state: State, leaves: NDArray[np.int32]) -> NDArray[np.intp]:
+    """The positions of the keys of some leaves among all keys."""
     birth = state.live.tree.birth
-    return np.searchsorted(birth[state.keys.leaves()], birth[state.leaves(keys)])  # births ascend
+    return np.searchsorted(birth[state.keys.leaves()], birth[leaves])  # births ascend
 
 
 def parent(state: State, node: Any) -> Any:

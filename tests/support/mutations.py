@@ -48,8 +48,8 @@ MUTANTS = [
     Mutant(
         "a bound on an entry that may merge with what is not listed",
         "kernels/statistics/screening.py",
-        "raise_bound(lists, a, k, min(rounded_down(value / unit, value / unit, eps, noise), limit))",
-        "raise_bound(lists, a, k, rounded_down(value / unit, value / unit, eps, noise))",
+        "raise_entry(lists, a, k, min(rounded_down(value / unit, value / unit, m, eps, noise), limit))",
+        "raise_entry(lists, a, k, rounded_down(value / unit, value / unit, m, eps, noise))",
         "tests/tree/test_screening.py::test_lists_have_all_that_is_near",
     ),
     Mutant(

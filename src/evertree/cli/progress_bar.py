@@ -36,7 +36,7 @@ def insert_with_bar(h: Hierarchy, points: PointTable, time: float | None = None)
     """Insert points into an empty tree in memory; return their keys."""
     n = len(points)
     live = h.state.live
-    if h.metric == "precomputed" or may_cluster(live, n) or is_faster(live, n, points.X.shape[1]):
+    if h.metric == "precomputed" or may_cluster(live, n) or is_faster(live, n, points.X):
         return h.insert(points.for_tree(h), keys=points.keys, time=time)
     keys: list[Hashable] = []
     # Several threads insert as many points at once as there are in the tree.

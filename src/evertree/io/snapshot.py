@@ -25,7 +25,17 @@ from evertree.input.keys import KeyTable, whole_part
 from evertree.io.archive import SIGNS_OF_DAMAGE, read, write
 from evertree.io.array_checks import check_arrays
 from evertree.io.json_values import decode_all, encode_all
-from evertree.kernels.columns import LOST, N_RECENT, TREE_STATE, WORK_STATE, MeanTree, Search, Worklist, new_search
+from evertree.kernels.columns import (
+    LOST,
+    N_RECENT,
+    TREE_STATE,
+    WORK_STATE,
+    MeanTree,
+    Search,
+    Worklist,
+    new_search,
+    no_sketches,
+)
 from evertree.state import State
 from evertree.tree import Aim, Incoming, LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
 from evertree.tree.base import MOST_POINTS, WORKING_MEMORY
@@ -72,7 +82,9 @@ def contents(state: State) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "seed": state.seed,
         "window": None if state.window is None else state.window.state(),
     }
-    arrays |= {f"tree.{name}": column[:used] for name, column in live.tree._asdict().items() if name != "pairs"}
+    arrays |= {
+        f"tree.{name}": column[:used] for name, column in live.tree._asdict().items() if name not in ("pairs", "sketch")
+    }
     arrays["tree.state"] = live.tree.state.view(np.int64)
     arrays["work.pending"] = live.work.stack[: live.work.state["pending"][0]]
     arrays["work.mark"] = live.work.mark[:used]
@@ -242,7 +254,7 @@ def _tree_of(scheme: Scheme, aim: Aim, header: dict[str, Any], arrays: dict[str,
         is_old = "height" not in columns
         for name in ("height", "radius"):
             columns.setdefault(name, np.zeros_like(columns["size"]))
-        live = MeanLiveTree.of_columns(scheme, aim, MeanTree(**columns), work, search, points)
+        live = MeanLiveTree.of_columns(scheme, aim, MeanTree(**columns, sketch=no_sketches()), work, search, points)
         if is_old:
             live.find_heights()
         return live

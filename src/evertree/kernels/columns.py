@@ -27,6 +27,7 @@ from evertree.kernels.signatures import (
     LongColumn,
     OpaqueMatrix,
     ShortFloatColumn,
+    ShortFloatMatrix,
     described,
 )
 
@@ -164,6 +165,26 @@ class Tree(NamedTuple):
 
 
 @described
+class Sketches(NamedTuple):
+    """What means are along a few directions in which the points differ most: bounds on distances in many columns."""
+
+    value: ShortFloatMatrix  # (capacity, n_directions)
+    slip: Floats  # (capacity,) how far rounding may have moved a row of `value` from its mean
+    direction: FloatMatrix  # (n_directions, n_columns) orthonormal; none if there are no sketches
+
+
+def new_sketches(capacity: int, direction: NDArray[np.float64]) -> Sketches:
+    """Room for a sketch of each node, or none without directions."""
+    size = capacity if len(direction) else 0
+    return Sketches(np.zeros((size, len(direction)), np.float32), np.zeros(size), direction)
+
+
+def no_sketches() -> Sketches:
+    """No sketches."""
+    return new_sketches(0, np.zeros((0, 0)))
+
+
+@described
 class MeanTree(NamedTuple):
     """A binary hierarchy with the sufficient statistics of each node (`eq.SufficientStatisticRecursion`)."""
 
@@ -177,6 +198,7 @@ class MeanTree(NamedTuple):
     variance: FloatColumn  # (capacity,) mean squared distance from the mean (`eq.variance`)
     radius: FloatColumn  # (capacity,) no member is farther from the mean: a bound
     mean: DataMatrix  # (capacity, n_columns) in the type of the data (`eq.centroid`)
+    sketch: Sketches  # which follow from the means, and are in no file
 
     @classmethod
     def may_have(cls, linkage: Any) -> bool:

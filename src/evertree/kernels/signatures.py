@@ -64,6 +64,7 @@ ByteMatrix = Annotated[NDArray[np.uint8], Array(np.uint8, 2)]
 IntMatrix = Annotated[NDArray[np.int32], Array(np.int32, 2)]
 LongMatrix = Annotated[NDArray[np.int64], Array(np.int64, 2)]
 FloatMatrix = Annotated[NDArray[np.float64], Array(np.float64, 2)]
+ShortFloatMatrix = Annotated[NDArray[np.float32], Array(np.float32, 2)]
 FloatCube = Annotated[NDArray[np.float64], Array(np.float64, 3)]
 
 #: In the dtype of the data.

@@ -127,7 +127,7 @@ def changed(linkage, tree, value, is_exact, error, x, y, i, comes):
 
 
 def checks_all(linkage, comes):
-    """What the height of a parent implied before it fell is kept by `strengthen`; a removal lowers no cross value."""
+    """What a height implied before it fell is kept by `strengthen`, and where one rose, its check is queued."""
     return False
 
 

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
+from evertree.kernels.columns import TO_FIND
 from evertree.tree import reciprocal
 from evertree.tree.base import AUTO, LiveTree
 from evertree.tree.initial import shape_from_linkage
 from evertree.tree.pairwise import PairLiveTree
 from evertree.tree.parallel.threads import Threads
 from evertree.tree.repair import Exact, merge_order, new_exact
+from evertree.tree.screening import tells_apart
 from evertree.tree.statistics import MeanLiveTree
 
 #: Entries of a matrix that are read or written between two looks at whether to stop: some hundredths of a second.
@@ -41,16 +43,22 @@ def may_cluster(live: LiveTree, n_points: int) -> bool:
     return live.aim.search_width is None or (live.aim.search_width == AUTO and live.is_cheap(n_points))
 
 
-def is_faster(live: LiveTree, n_points: int, n_columns: int | None) -> bool:
-    """Whether it takes less time to cluster points by their means than to insert and refine them."""
-    is_wide = live.scheme.has_statistics and (n_columns or 0) >= reciprocal.FEWEST_COLUMNS
-    return is_wide and n_points <= _MOST_POINTS and live.aim.is_stable and live.aim.search_width == AUTO
+def is_faster(live: LiveTree, n_points: int, coordinates: NDArray[Any] | None) -> bool:
+    """Whether it takes less time to cluster so many points by their means than to insert and refine them.
+
+    `coordinates` are those of most of them.
+    """
+    if coordinates is None or not live.scheme.has_statistics or coordinates.shape[1] < reciprocal.FEWEST_COLUMNS:
+        return False
+    may_be = n_points <= _MOST_POINTS and live.aim.is_stable and live.aim.search_width == AUTO
+    return may_be and tells_apart(coordinates)
 
 
 def cluster(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool] = lambda: False) -> bool:
     """Arrange leaves, whose rows are filled, in the batch tree, whatever they were in before.
 
-    They are all leaves of the tree. False, and the tree is as it was, if it was stopped.
+    They are all leaves of the tree. False, and the tree is as it was, if it was stopped; but lists of neighbours have
+    to be found again.
     """
     leaves = leaves[np.argsort(live.tree.birth[leaves], kind="stable")]
     if isinstance(live, PairLiveTree):
@@ -64,6 +72,7 @@ def cluster(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[],
 
         found = reciprocal.find_merges(live.tag, points, weights, live.aim.n_threads or 1, should_stop, note_near)
     if found is None:
+        live.forget_neighbours(leaves, TO_FIND)
         return False
     merges, height = found
     n, order = leaves.size, np.argsort(height, kind="stable")

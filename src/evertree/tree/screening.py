@@ -27,11 +27,18 @@ _FEW = 1 << 24
 _LARGEST_SCALE = 2.0**400
 _LARGEST_SIZE = 2.0**50
 
+#: The points are at most so many times farther from 0 than from each other.
+_FARTHEST = 1e8
+
 #: Places are filled anew when fewer than this share of them are in use.
 _FEWEST_IN_USE = 0.75
 
 #: Pairs that are computed, as a share of those screened, up to which screening pays.
 _MOST_COMPUTED = 0.01
+
+
+#: Points that show whether products tell points apart, and what these are off by at most, in units in the last place.
+_SAMPLE, _NOISE = 64, 8.0
 
 
 class Screening:
@@ -71,12 +78,15 @@ class Screening:
         self._lists.place_of[live] = np.arange(live.size)
         self._next_id = n
         self._sizes = np.array([clusters.size[live].min(), clusters.size[live].sum()])
+        self._extent = np.zeros(2)
         self._room = np.empty(2 * self._step.LENGTH, np.int32), np.empty(2 * self._step.LENGTH)
         self._block = np.empty(max(min(_ENTRIES, _AT_ONCE // m), self._step.SIDE * _ROWS), dtype)
         self._bounds = np.empty(self._step.AT_ONCE, dtype)
         self._n_screened = self._n_computed = 0
         for some in self._in_slices(live.size):
             self._step.put(clusters, self._center, self._scale, live[some], self._places, self._lists)
+        farthest = self._places.sq[np.isfinite(self._places.sq)].max(initial=0.0)
+        self._extent[:] = 1.001 * np.sqrt(max(farthest, 0.0)), np.sqrt(np.sum((self._center * self._scale) ** 2))
         self._screen(np.arange(live.size, dtype=np.int32), is_mutual=True)
 
     @property
@@ -109,7 +119,7 @@ class Screening:
     def note_merges(self, merges: NDArray[np.int64], heights: NDArray[np.float64]) -> None:
         """Note that pairs of slots were merged into the first of each, at these heights."""
         for some in self._in_slices(len(merges)):
-            columns = self._next_id, self._sizes, self._places, self._lists, *self._room
+            columns = self._next_id, self._sizes, self._extent, self._places, self._lists, *self._room
             cluster = self._tag, self._clusters, self._center, self._scale
             self._step.unite(*cluster, merges[some], heights[some], *columns)
             self._next_id += len(merges[some])
@@ -123,7 +133,7 @@ class Screening:
 
     def _look_up(self, slots: NDArray[np.int32]) -> NDArray[np.bool_]:
         found = np.zeros(slots.size, np.uint8)
-        columns = self._scale**-2, self._places, self._lists
+        columns = self._scale**-2, self._extent, self._places, self._lists
         for some in self._in_slices(slots.size):
             self._step.look_up(self._tag, self._clusters, slots[some], *columns, found[some])
         return found.astype(np.bool_)
@@ -194,10 +204,28 @@ class Screening:
 
 
 def can_screen(points: NDArray[np.float64], sizes: NDArray[np.float64]) -> bool:
-    """Whether products of the points neither overflow nor underflow."""
-    scale = _frame(points)[1]
+    """Whether products of the points neither overflow nor underflow, and means are not rounded too coarsely."""
+    center, scale = _frame(points)
     is_moderate = sizes.min() >= 1.0 / _LARGEST_SIZE and sizes.sum() <= _LARGEST_SIZE
-    return bool(is_moderate and 1.0 / _LARGEST_SCALE <= scale <= _LARGEST_SCALE)
+    if not (is_moderate and 1.0 / _LARGEST_SCALE <= scale <= _LARGEST_SCALE):
+        return False
+    return float(np.abs(center).max()) * scale <= _FARTHEST
+
+
+def tells_apart(points: NDArray[Any]) -> bool:
+    """Whether products in single precision tell most points from those near them, by a sample.
+
+    They do not where a few points are very far out, or clusters are very tight.
+    """
+    some = points[:: -(-len(points) // _SAMPLE)].astype(np.float64)
+    center, scale = _frame(points)
+    if not 0.0 < scale < np.inf:
+        return False
+    some = (some - center) * scale
+    sq = ((some[:, None] - some) ** 2).sum(axis=2)
+    np.fill_diagonal(sq, np.inf)
+    noise = _NOISE * points.shape[1] * np.finfo(np.float32).eps * np.square(some).sum(axis=1)
+    return bool(np.median(sq.min(axis=1) - noise) > 0.0)
 
 
 def _frame(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:

@@ -24,7 +24,10 @@ from evertree.kernels.columns import (
     Worklist,
     new_node_columns,
     new_search,
+    new_sketches,
+    no_sketches,
 )
+from evertree.kernels.shared.check import MANY_COLUMNS
 from evertree.locking import Uninterrupted
 from evertree.tree import repair
 from evertree.tree.base import (
@@ -52,6 +55,13 @@ FEWEST_TO_REORDER = 30_000
 MOST_EXACT = 2_000
 
 
+#: Sketches pay from this many points on, in many columns. They are along this many directions at most, those in which
+#: so many points differ most; these are found again when there are so many times as many points.
+_FEWEST_POINTS = 1_000
+_N_DIRECTIONS, _COLUMNS_PER_DIRECTION = 32, 4
+_SAMPLE, _GROWTH = 256, 8
+
+
 class MeanLiveTree(LiveTree):
     """A tree whose nodes have sufficient statistics.
 
@@ -73,6 +83,8 @@ class MeanLiveTree(LiveTree):
         self.kept: NDArray[Any] | None = None
         #: The largest coordinate of the points, present or removed; None as long as it does not matter.
         self._largest: float | None = None
+        #: The number of points from which the directions of sketches were found.
+        self._n_sketched = 0
         self.n_columns, self.dtype, self.is_blank = n_columns or None, dtype, n_columns == 0
         self.tag = scheme.tag(dtype)
         self._lay_out(0)
@@ -99,7 +111,8 @@ class MeanLiveTree(LiveTree):
     @property
     def n_bytes(self) -> int:
         """Memory of the columns in use."""
-        row = MEAN_NODE.itemsize + self.work.stack.itemsize + self.tree.mean[:1].nbytes
+        sketch = self.tree.sketch.value[:1].nbytes + self.tree.sketch.slip[:1].nbytes
+        row = MEAN_NODE.itemsize + self.work.stack.itemsize + self.tree.mean[:1].nbytes + sketch
         kept = 0 if self.kept is None else self.kept[:1].nbytes // 2
         return self.n_used * (row + kept) + self.n_used // 2 * self._bytes_of_search
 
@@ -241,6 +254,22 @@ class MeanLiveTree(LiveTree):
         if self.kept is not None:
             self.kept[leaves >> 1] = incoming.points
 
+    def prepare_search(self) -> None:
+        """Allocate what searches need, if not done yet; find the directions of sketches where they pay."""
+        super().prepare_search()
+        if (self.n_columns or 0) < MANY_COLUMNS or self.n_used < 2 * _FEWEST_POINTS:
+            return
+        leaves = 2 * np.flatnonzero(self.tree.parent[: self.n_used : 2] >= NULL)
+        if leaves.size >= max(_FEWEST_POINTS, _GROWTH * self._n_sketched):
+            self._n_sketched = leaves.size
+            sample = self.tree.mean[leaves[:: -(-leaves.size // _SAMPLE)]].astype(np.float64)
+            self._sketch(directions(sample))
+
+    def _sketch(self, direction: NDArray[np.float64]) -> None:
+        """Make sketches along some directions."""
+        self.tree = self.tree._replace(sketch=new_sketches(self.tree.parent.size, direction))
+        kernels.statistics.sketches.sketch_all(self.tree, self.nodes())
+
     def find_heights(self) -> None:
         """Compute the columns of inner nodes that older versions did not store."""
         self._compute_all(self.nodes())
@@ -252,6 +281,7 @@ class MeanLiveTree(LiveTree):
             return
         self.exact = None
         if self.aim.is_stable:
+            self.prepare_search()
             kernels.shared.stabilise.insert_by_search(self.tree, self.work, self.search, self.tag, leaves)
         else:
             kernels.shared.insert.insert_leaves(self.tree, self.work, self.tag, leaves)
@@ -409,6 +439,7 @@ class MeanLiveTree(LiveTree):
         """A tree that shares nothing with this one."""
         twin = self.of_columns(self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
         twin.exact = None if self.exact is None else self.exact.copy()
+        twin._n_sketched = self._n_sketched
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -419,7 +450,9 @@ class MeanLiveTree(LiveTree):
     def _lay_out(self, rows: int) -> None:
         columns, work = new_node_columns(2 * rows, MEAN_NODE)
         n_columns, dtype = self.n_columns or 0, self.dtype
-        tree = MeanTree(**columns, mean=np.zeros((columns["parent"].size, n_columns), dtype))
+        size = columns["parent"].size
+        sketch = new_sketches(size, self.tree.sketch.direction) if hasattr(self, "tree") else no_sketches()
+        tree = MeanTree(**columns, mean=np.zeros((size, n_columns), dtype), sketch=sketch)
         kept = None
         if self._metric.changes_points:
             kept = np.zeros((tree.parent.size // 2, n_columns), dtype)
@@ -427,6 +460,8 @@ class MeanLiveTree(LiveTree):
             used = self.n_used
             for name in KEPT:
                 getattr(tree, name)[:used] = getattr(self.tree, name)[:used]
+            for name in ("value", "slip"):
+                getattr(tree.sketch, name)[:used] = getattr(self.tree.sketch, name)[:used]
             if kept is not None and self.kept is not None:
                 kept[: used // 2] = self.kept[: used // 2]
         self._begin(tree, work)
@@ -434,9 +469,15 @@ class MeanLiveTree(LiveTree):
 
     def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
         """Move the columns of nodes, and of points by row, to their new places."""
-        for column in (self.tree.variance, self.tree.radius):
+        columns = [self.tree.variance, self.tree.radius]
+        matrices = [self.tree.mean]
+        if len(self.tree.sketch.direction):
+            columns.append(self.tree.sketch.slip)
+            matrices.append(self.tree.sketch.value)
+        for column in columns:
             column[place] = column.copy()
-        permute(self.tree.mean, place)
+        for matrix in matrices:
+            permute(matrix, place)
         if self.kept is not None:
             permute(self.kept, rows)
 
@@ -447,6 +488,22 @@ class MeanLiveTree(LiveTree):
     def _compute_all(self, nodes: NDArray[np.int32]) -> None:
         """Compute all statistics from the leaves in one pass. O(n m)."""
         kernels.statistics.merge.merge_all(self.tree, self.tag, nodes)
+
+
+def directions(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The directions in which some points differ most, orthonormal rows; none if that does not come out."""
+    count = min(_N_DIRECTIONS, points.shape[1] // _COLUMNS_PER_DIRECTION)
+    with np.errstate(all="ignore"):
+        points = points - points.mean(axis=0)
+        largest = _largest_of(points)
+        if not 0.0 < largest < np.inf:
+            return np.zeros((0, 0))
+        try:
+            found = np.linalg.svd(points / largest, full_matrices=False)[2][:count]
+        except np.linalg.LinAlgError:
+            return np.zeros((0, 0))
+    is_orthonormal = np.allclose(found @ found.T, np.eye(len(found)), rtol=0.0, atol=1e-12)
+    return np.ascontiguousarray(found) if is_orthonormal else np.zeros((0, 0))
 
 
 def _largest_of(coordinates: NDArray[Any]) -> float:

@@ -160,7 +160,7 @@ def _find_tops(live: LiveTree, n_clusters: int | None, height: float | None, mar
     """The nodes that are the clusters of a cut of a monotone tree, that with the oldest point first. O(k log k).
 
     None if the last merge that is undone and the first that is not are as high, up to a margin: which is undone depends
-    on their order then.
+    on their order then. Or if the tree turns out not to be monotone.
     """
     n = live.n_points
     most = n - 1 if n_clusters is None else n_clusters - 1
@@ -168,6 +168,8 @@ def _find_tops(live: LiveTree, n_clusters: int | None, height: float | None, mar
     room = min(most, n - 1) + 2
     heap, leaves = np.empty(room, np.int32), np.empty(room, np.int32)
     n_inner, n_leaves, last = kernels.shared.cut.split_highest(live.tree, most, limit, heap, leaves)
+    if n_inner < 0:
+        return None
     undone = np.inf if last == NULL else live.scheme.height_of_one(live.tree.height[last])
     left = live.scheme.height_of_one(live.tree.height[heap[0]]) if n_inner else 0.0
     if height is None:

@@ -226,7 +226,7 @@ def n_evaluated(tree):
 
 @inline
 def judge_bounds(tree):
-    """Stop using bounds for a while if they did not save half of the evaluations for a point."""
+    """Stop using bounds for a while if a point was compared with more than one in `MANY` of the others."""
     if n_evaluated(tree) > tree.state["n_points"][0] // 2:
         tree.pairs.state["unbounded"][0] = PATIENCE
 

@@ -27,9 +27,9 @@ OUT_OF_REACH = 3.0
 
 
 @inline
-def out_of_reach(linkage):
-    """Beyond this multiple of the level, values between clusters with slots need not be known."""
-    return OUT_OF_REACH if grows_with_parts(linkage) else np.inf
+def out_of_reach(linkage, level):
+    """From here on, values between clusters with slots need not be known while merges are made at `level`."""
+    return OUT_OF_REACH * level if grows_with_parts(linkage) else np.inf
 
 
 @step
@@ -46,12 +46,13 @@ def choose_top(linkage, tree, run):
         if top.slot[run.alive[t]] == NULL:
             give_slot(run, run.alive[t])
     n_made = run.state["n_made"][0]
-    top.level[0] = max(top.level[0], tree.height[run.made[n_made - 1]] if n_made > 0 else 0.0)
+    level = tree.height[run.made[n_made - 1]] if n_made > 0 else 0.0
+    top.level[0] = max(top.level[0], level)
     if 2 * run.state["n_alive"][0] < top.node.size // SLOTS_EACH:
         top.level[0] = -np.inf  # few are left above it: next time their number decides
     run.state["has_top"][0] = 1
     if unites_exactly(linkage):
-        fill_slots(linkage, tree, run)
+        fill_slots(linkage, tree, run, level)
 
 
 @inline
@@ -60,11 +61,11 @@ def may_lack_values(run, c):
     return c != run.state["point"][0] and (run.is_new[c] != 0 or run.slot[c] == NULL)
 
 
-def _no_slots(linkage, tree, run):
+def _no_slots(linkage, tree, run, level):
     pass
 
 
-def _fill_slots(linkage, tree, run):
+def _fill_slots(linkage, tree, run, level):
     n_alive = run.state["n_alive"][0]
     for t in range(n_alive):
         c = np.int64(run.alive[t])
@@ -74,7 +75,7 @@ def _fill_slots(linkage, tree, run):
     for t in range(n_alive):
         c = np.int64(run.alive[t])
         if may_lack_values(run, c):
-            fill_slot(linkage, tree, run, c, t)
+            fill_slot(linkage, tree, run, c, t, level)
             if takes_too_long(tree, run):
                 return
 
@@ -84,11 +85,11 @@ fill_slots = choose("tree", {MeanTree: _no_slots, PairTree: _fill_slots})
 
 
 @step
-def fill_slot(linkage, tree, run, c, t):
-    """Find what the slot of cluster `c`, which is at place `t`, lacks, but for what is far away."""
+def fill_slot(linkage, tree, run, c, t, level):
+    """Find what the slot of cluster `c`, which is at place `t`, lacks at `level`, but for what is far away."""
     n_alive = run.state["n_alive"][0]
     is_measured = False
-    floor = out_of_reach(linkage) * run.top.level[0]
+    floor = out_of_reach(linkage, level)
     for k in range(n_alive):
         u = np.int64(run.alive[k])
         if u == c or bound_by_distance(linkage, tree, run, c, u) >= floor or is_known(linkage, tree, run, c, u):
@@ -100,12 +101,11 @@ def fill_slot(linkage, tree, run, c, t):
                 note_to_base(linkage, tree, run, c, np.int64(run.alive[later]))
         value, error = value_by_base(linkage, tree, run, c, u)
         if not error <= LARGEST_ERROR:
-            value, is_exact = compute(linkage, tree, run, c, u, floor)
+            value, is_exact, error = compute(linkage, tree, run, c, u, floor)
             if not is_exact:
                 raise_bound(run, c, u, value)
                 raise_bound(run, u, c, value)
                 continue
-            error = 1.0
         note_value(run, c, u, value, error)
         set_value(run, c, u, value)
 

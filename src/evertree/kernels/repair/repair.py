@@ -274,7 +274,7 @@ def merge_new(linkage, tree, run, c, k, value):
         run.reach[row] = max(run.reach[row], run.high[row, k])
         find_reference(linkage, tree, run, w, row)
     slack_c, slack_k = np.inf, np.inf
-    far = value * (out_of_reach(linkage) if run.state["has_top"][0] else FAR)
+    far = out_of_reach(linkage, value) if run.state["has_top"][0] else FAR * max(value, next_level(run))
     clear_close(run, row)
     for t in range(run.state["n_alive"][0]):
         u = np.int64(run.alive[t])
@@ -342,12 +342,12 @@ def look_at(linkage, tree, run, c, expected):
         value = run.value[row, u]
         if value < smallest and (value < ahead or (value < level and value <= others)):
             floor = FLOOR * min(max(min(level, max(others, value)), ahead), smallest) + np.finfo(np.float64).tiny
-            value, is_exact = compute(linkage, tree, run, c, u, floor)
+            value, is_exact, error = compute(linkage, tree, run, c, u, floor)
             value = max(value, run.value[row, u])
             run.value[row, u] = value
             run.is_exact[row, u] = is_exact
             if is_exact:
-                note_value(run, c, u, value, 1.0)
+                note_value(run, c, u, value, error)
             if run.row[u] != NULL:
                 run.value[run.row[u], c] = value
                 run.is_exact[run.row[u], c] = is_exact

@@ -107,8 +107,8 @@ class Repair(NamedTuple):
     waiting: Ints  # (2 capacity,) pairs of clusters
     late: Ints  # those that have lost their sibling and would have merged with it by now, but are not active
     active: Ints  # (n_rows,) the active ones; the place of each is its row
-    nearest: Ints  # (n_rows,) for each, which cluster has its smallest value, unless that has merged
-    close: IntMatrix  # (n_rows, N_CLOSE) and those with the smallest ones, in any order; some may have merged
+    nearest: Ints  # (n_rows,) for each, which cluster has its smallest value, or had; NULL if that is `beyond`
+    close: IntMatrix  # (n_rows, N_CLOSE) and those with the smallest ones; some may have merged, or be there twice
     n_close: Ints  # (n_rows,) how many they are
     beyond: Floats  # (n_rows,) no other cluster has a smaller value
     event: Floats  # a heap: the level at which to look at a cluster

@@ -81,23 +81,24 @@ value_at_first = choose("tree", {MeanTree: _mean_at_first, PairTree: _pairs_at_f
 
 
 def _nothing_to_compute(linkage, tree, run, c, u, floor):
-    return 0.0, True
+    return 0.0, True, 0.0
 
 
 def _compute_pairs(linkage, tree, run, c, u, floor):
     i = run.state["point"][0]
     if run.state["comes"][0] and (c == i or u == i):
         value = point_value(linkage, tree, i, u if c == i else c, floor)
-        return value, value < floor
+        return value, value < floor, 1.0
     for a, b in ((c, u), (u, c)):
-        bound, is_exact, _ = bound_by_base(linkage, tree, run, a, b)
+        bound, is_exact, error = bound_by_base(linkage, tree, run, a, b)
         if is_exact or bound >= floor:
-            return bound, is_exact
+            return bound, is_exact, error
     if follows_pieces(linkage):
-        return compute_parts(linkage, tree, run, c, u, floor)
+        value, is_exact = compute_parts(linkage, tree, run, c, u, floor)
+        return value, is_exact, ERROR_OF_RECURRENCE
     run.state["patience"][0] -= np.int64(run.n_leaves[c]) * run.n_leaves[u] // n_pairs_in_one(linkage)
     value, is_exact, _ = compare(linkage, tree, c, u, floor, np.int64(0), NOTHING_YET)
-    return value, is_exact
+    return value, is_exact, 1.0
 
 
 @step
@@ -215,7 +216,7 @@ def compute_parts(linkage, tree, run, c, u, floor):
     return value, value < floor
 
 
-#: ζ(c, u) if it is below `floor`, otherwise a value from there up to it; and whether it is exact.
+#: ζ(c, u) if it is below `floor`, otherwise a value from there up to it; whether it is exact; and its error.
 compute = choose("tree", {MeanTree: _nothing_to_compute, PairTree: _compute_pairs})
 
 

@@ -11,6 +11,7 @@ from evertree.kernels.shared.linkage_values import exceeds, nearer_child, sq_of_
 from evertree.kernels.shared.topology import children, sibling
 from evertree.kernels.statistics.means import sq_dist
 from evertree.kernels.statistics.merge import merge_after_move
+from evertree.kernels.statistics.sketches import least_sq_dist
 
 #: A check that holds by this many tolerances holds, no matter how its values were computed.
 CLEARLY = 100.0
@@ -35,6 +36,11 @@ def holds_clearly(linkage, tree, v):
     sq_ab = sq_of_value(linkage, tree, a, b, tree.height[v])
     sq_vc = sq_of_value(linkage, tree, v, c, tree.height[tree.parent[v]])
     enough = tree.height[v] + CLEARLY * linkage.tolerance * tree.height[v]
+    if (
+        value_of_sq(linkage, tree, a, c, least_sq_dist(tree, a, c)) > enough
+        and value_of_sq(linkage, tree, b, c, least_sq_dist(tree, b, c)) > enough
+    ):
+        return True
     from_a = np.sqrt(sq_vc) - share_b * np.sqrt(sq_ab)
     from_b = np.sqrt(sq_vc) - share_a * np.sqrt(sq_ab)
     if (

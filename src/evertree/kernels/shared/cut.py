@@ -47,7 +47,8 @@ def split_highest(tree: Tree, most: int, above: float, heap: Ints, leaves: Ints)
     """Undo up to `most` merges of a monotone tree, the highest first, and none at `above` or below. O(k log k).
 
     Fills `heap` with the inner nodes that are left, of which the first is the highest, and `leaves` with the leaves.
-    Returns how many these are, and the node of the last merge that was undone, or NULL.
+    Returns how many these are, and the node of the last merge that was undone, or NULL. If a node is found to be lower
+    than its child, the first number is -1.
     """
     root, n_inner, n_leaves, last = tree.state["root"][0], 0, 0, NULL
     if is_leaf(root):
@@ -66,6 +67,8 @@ def split_highest(tree: Tree, most: int, above: float, heap: Ints, leaves: Ints)
             if is_leaf(child):
                 leaves[n_leaves] = child
                 n_leaves += 1
+            elif tree.height[child] > tree.height[u]:
+                return -1, n_leaves, last
             else:
                 heap[n_inner] = child
                 rise(tree, heap, n_inner)

@@ -8,9 +8,10 @@ from evertree.kernels.columns import NULL, MeanTree, PairTree
 from evertree.kernels.compile import choose, inline, step
 from evertree.kernels.pairwise.values import value_below
 from evertree.kernels.shared.check import is_blocking
-from evertree.kernels.shared.linkage_values import linkage_value
+from evertree.kernels.shared.linkage_values import linkage_value, value_of_sq
 from evertree.kernels.shared.neighbours import begin_search
 from evertree.kernels.shared.topology import hangs, is_leaf
+from evertree.kernels.statistics.sketches import least_sq_dist
 
 #: Members of a cluster whose neighbours are followed.
 N_MEMBERS = 4
@@ -28,6 +29,8 @@ def some_member(tree, a, number):
 
 
 def _value_of_means(linkage, tree, a, c, floor):
+    if value_of_sq(linkage, tree, a, c, least_sq_dist(tree, a, c)) >= floor:
+        return floor
     return linkage_value(linkage, tree, a, c)
 
 

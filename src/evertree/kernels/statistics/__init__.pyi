@@ -6,6 +6,7 @@ from . import (
     reciprocal,
     screening,
     search,
+    sketches,
     treelets,
 )
 
@@ -17,5 +18,6 @@ __all__ = [
     "reciprocal",
     "screening",
     "search",
+    "sketches",
     "treelets",
 ]

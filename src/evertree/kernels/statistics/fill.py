@@ -7,6 +7,7 @@ from evertree.kernels.compile import inline, kernel
 from evertree.kernels.shared.neighbours import forget_leaf
 from evertree.kernels.shared.topology import new_leaf
 from evertree.kernels.signatures import DataMatrix, Floats, Ints, LongInts
+from evertree.kernels.statistics.sketches import sketch_leaf
 
 
 @inline
@@ -14,6 +15,7 @@ def fill_leaf(tree, work, search, u, x, weight, birth):
     """Write the row of leaf `u`: its point, weight and insertion number. O(m)."""
     for k in range(x.size):
         tree.mean[u, k] = x[k]
+    sketch_leaf(tree, u)
     tree.size[u] = weight
     tree.birth[u] = birth
     tree.variance[u] = 0.0

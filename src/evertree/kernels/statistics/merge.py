@@ -10,6 +10,7 @@ from evertree.kernels.shared.linkage_values import linkage_value, value_of_sq
 from evertree.kernels.shared.topology import children, is_leaf
 from evertree.kernels.signatures import AnyLinkage, Ints
 from evertree.kernels.statistics.means import merge_means
+from evertree.kernels.statistics.sketches import merge_sketches
 
 #: Exceeds what a radius can lose to rounding.
 ROUNDED_UP = 1.0 + 1e-12
@@ -24,8 +25,9 @@ def merge_children(linkage, tree, u):
     size = tree.size[a] + tree.size[b]
     rest, share = tree.size[a] / size, tree.size[b] / size
     sq, sq_length = merge_means(tree.mean, u, a, b, share)
-    rounding = np.float64(np.finfo(tree.mean.dtype).eps) * np.sqrt(sq_length)
-    distance = np.sqrt(sq)  # the mean of the union lies between those of the parts
+    length, distance = np.sqrt(sq_length), np.sqrt(sq)  # the mean of the union lies between those of the parts
+    rounding = np.float64(np.finfo(tree.mean.dtype).eps) * length
+    merge_sketches(tree, u, a, b, share, length, distance)
     tree.size[u] = size
     tree.variance[u] = rest * tree.variance[a] + share * tree.variance[b] + rest * share * sq
     tree.height[u] = value_of_sq(linkage, tree, a, b, sq)

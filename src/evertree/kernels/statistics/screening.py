@@ -279,10 +279,10 @@ def renew(lists, slot):
     n = 0
     for k in range(lists.length[slot]):
         one = current(lists, lists.id[slot, k])
-        is_new = one != lists.id_of[slot]
+        is_first = one != lists.id_of[slot]
         for t in range(n):
-            is_new = is_new and lists.id[slot, t] != one
-        if is_new:
+            is_first = is_first and lists.id[slot, t] != one
+        if is_first:
             lists.id[slot, n], lists.bound[slot, n] = one, lists.bound[slot, k]
             n += 1
     lists.length[slot] = n
@@ -290,18 +290,20 @@ def renew(lists, slot):
 
 
 @inline
-def noise_of(linkage, m, size, sq):
-    """How far rounding may move ζ, scaled, between a cluster and any other, if `sq` exceeds both squared lengths. O(1).
+def noise_of(linkage, m, size, extent):
+    """How far rounding may move ζ, scaled, between a cluster and any other. O(1).
 
-    Also that of unions with the other: their means are rounded.
+    Also that of unions with the other, as their means are rounded: the farther they are from 0, the more. ``extent``
+    has the largest length, scaled, of a cluster from the center, and that of the center from 0.
     """
-    return 4.0 * rounding(m) * factor(linkage, LARGEST_SIZE, size) * abs(sq)
+    reach, off = extent[0], rounding(m) * extent[1]
+    return 16.0 * factor(linkage, LARGEST_SIZE, size) * (rounding(m) * reach * reach + off * reach + off * off)
 
 
 @inline
-def rounded_down(bound, terms, unit, noise):
+def rounded_down(bound, terms, m, unit, noise):
     """Less than a bound that is a sum of a few terms, after rounding."""
-    return bound - 8.0 * unit * terms - noise if bound < np.inf else bound
+    return bound - (8.0 * unit + 4.0 * rounding(m)) * terms - noise if bound < np.inf else bound
 
 
 @inline
@@ -335,6 +337,7 @@ def unite(
     heights: Floats,
     first_id: int,
     sizes: Floats,
+    extent: Floats,
     places: Places,
     lists: Lists,
     ids: Ints,
@@ -342,19 +345,19 @@ def unite(
 ) -> None:
     """Note that pairs of slots were merged into the first of each, at these heights. O(m + LENGTH²) each.
 
-    The unions have the ids from ``first_id`` on. ``sizes`` are the least and the largest that a cluster may have, and
-    ``ids`` and ``bounds`` (2 LENGTH,) workspace.
+    The unions have the ids from ``first_id`` on. ``sizes`` are the least and the largest that a cluster may have,
+    ``extent`` is as in `noise_of`, and ``ids`` and ``bounds`` (2 LENGTH,) are workspace.
     """
-    unit = np.float64(np.finfo(places.sq.dtype).eps)
+    unit, m = np.float64(np.finfo(places.sq.dtype).eps), center.size
     for k in range(merges.shape[0]):
         a, b = np.int64(merges[k, 0]), np.int64(merges[k, 1])
         p, q = lists.place_of[a], lists.place_of[b]
         size_a, size_b = np.float64(places.size[p]), np.float64(places.size[q])
         far_a, far_b = np.float64(places.limit[p]), np.float64(places.limit[q])
         z = heights[k] * scale * scale
-        noise = noise_of(linkage, center.size, size_a + size_b, 2.0 * np.float64(places.sq[p] + places.sq[q]))
+        noise = noise_of(linkage, m, size_a + size_b, extent)
         limit = bound_to_union(linkage, far_a, far_b, z, size_a, size_b, sizes)
-        limit = rounded_down(limit, abs(far_a) + abs(far_b) + z, unit, noise)
+        limit = rounded_down(limit, abs(far_a) + abs(far_b) + z, m, unit, noise)
         renew(lists, a)
         renew(lists, b)
         count = 0
@@ -366,7 +369,7 @@ def unite(
                     continue
                 x, y = bound_in(lists, a, one, far_a), bound_in(lists, b, one, far_b)
                 bound = bound_to_union(linkage, x, y, z, size_a, size_b, sizes)
-                bound = rounded_down(bound, abs(x) + abs(y) + z, unit, noise)
+                bound = rounded_down(bound, abs(x) + abs(y) + z, m, unit, noise)
                 if bound < limit:
                     s = count
                     while s > 0 and bounds[s - 1] > bound:
@@ -405,14 +408,21 @@ def exact_value(linkage, clusters, a, b):
 
 @kernel
 def look_up(
-    linkage: LinkageOfMeans, clusters: Clusters, slots: Ints, unit: float, places: Places, lists: Lists, found: Bytes
+    linkage: LinkageOfMeans,
+    clusters: Clusters,
+    slots: Ints,
+    unit: float,
+    extent: Floats,
+    places: Places,
+    lists: Lists,
+    found: Bytes,
 ) -> None:
     """Find the nearest clusters of some in their lists. O(m) for each that may be the nearest.
 
     Sets ``nearest`` and ``value`` of the clusters, and ``found[i]`` to whether no other cluster can be as near. What is
-    scaled, times ``unit``, is a value.
+    scaled, times ``unit``, is a value; ``extent`` is as in `noise_of`.
     """
-    eps = np.float64(np.finfo(places.sq.dtype).eps)
+    eps, m = np.float64(np.finfo(places.sq.dtype).eps), clusters.mean.shape[1]
     for i in range(slots.size):
         a = np.int64(slots[i])
         n = renew(lists, a)
@@ -426,16 +436,15 @@ def look_up(
             value = exact_value(linkage, clusters, a, c)
             if who == NULL or value < best or (value == best and comes_before(a, c, who)):
                 best, who = value, c
-            sq = np.float64(places.sq[p] + places.sq[lists.place_of[c]])
-            noise = noise_of(linkage, clusters.mean.shape[1], clusters.size[a], 2.0 * sq)
-            raise_bound(lists, a, k, min(rounded_down(value / unit, value / unit, eps, noise), limit))
+            noise = noise_of(linkage, m, clusters.size[a], extent)
+            raise_entry(lists, a, k, min(rounded_down(value / unit, value / unit, m, eps, noise), limit))
         sort_list(lists, a)
         clusters.nearest[a], clusters.value[a] = who, best
         found[i] = who != NULL and best < limit * unit
 
 
 @inline
-def raise_bound(lists, slot, k, bound):
+def raise_entry(lists, slot, k, bound):
     """Entry `k` of a list is at least at this bound, no more than the limit: it may merge with what is not listed."""
     lists.bound[slot, k] = max(np.float64(lists.bound[slot, k]), bound)
 

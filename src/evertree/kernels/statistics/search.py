@@ -9,15 +9,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import BY_NEIGHBOURS, EVERYWHERE, NULL, TO_EXCHANGE, UNLIMITED, MeanTree, Search
+from evertree.kernels.columns import (
+    BOTH_LISTS,
+    BY_NEIGHBOURS,
+    EVERYWHERE,
+    NO_LIST,
+    NULL,
+    TO_EXCHANGE,
+    UNLIMITED,
+    MeanTree,
+    Search,
+)
 from evertree.kernels.compile import inline, kernel, step
-from evertree.kernels.shared.check import is_blocking
+from evertree.kernels.shared.check import MANY_COLUMNS, is_blocking
 from evertree.kernels.shared.linkage_values import least_value, value_of_sq
-from evertree.kernels.shared.neighbours import forget_near, note_met
+from evertree.kernels.shared.neighbours import forget_near, may_enter, note_met
 from evertree.kernels.shared.partner_search import climb
 from evertree.kernels.shared.topology import is_leaf
 from evertree.kernels.signatures import Floats, Ints
 from evertree.kernels.statistics.means import sq_dist
+from evertree.kernels.statistics.sketches import least_sq_dist
 
 #: The search for a node is exhaustive if it has more than two in this many points: few nodes are higher than it, and
 #: others need not be visited. Should there be many, it stops after this many steps.
@@ -37,11 +48,15 @@ def is_partner(linkage, tree, a, u, value):
 
 
 @inline
-def try_node(linkage, tree, a, u, best, smallest):
+def try_node(linkage, tree, a, u, least, best, smallest, is_needed):
     """Try `u` as a partner of `a`; the best one so far is `best`, at ζ = `smallest`. O(m).
 
-    Returns the best one now and its ζ, the squared distance between the means of `a` and `u`, and ζ(a, u).
+    Returns the best one now and its ζ, the squared distance between the means of `a` and `u`, and ζ(a, u). If that
+    distance is at least `least`, and so `u` is no partner, both follow from it, unless they are needed.
     """
+    value = value_of_sq(linkage, tree, a, u, least)
+    if value >= min(smallest, tree.height[tree.parent[u]]) and not is_needed:
+        return best, smallest, least, value
     sq = sq_dist(tree.mean, a, u)
     value = value_of_sq(linkage, tree, a, u, sq)
     if value < min(smallest, tree.height[tree.parent[u]]) and is_partner(linkage, tree, a, u, value):
@@ -67,15 +82,28 @@ def keep_nearest(search, side, count, u, value):
 
 
 @inline
+def is_higher(tree, a, u):
+    """Whether there may be a partner of `a` below `u`."""
+    return not is_leaf(u) and tree.height[u] > tree.height[a]
+
+
+@inline
 def may_hold(linkage, tree, search, a, u, sq, smallest):
     """Whether a node below `u` may be a partner of `a`, at ζ below `smallest`.
 
     The mean of a cluster below u is within the radius of u from the mean of u.
     """
-    if is_leaf(u) or not tree.height[u] > tree.height[a]:
+    if not is_higher(tree, a, u):
         return False
     distance = np.sqrt(sq) - tree.radius[u]
     return distance <= 0.0 or least_value(linkage, tree, a, distance, search.lightest[0]) <= smallest
+
+
+@inline
+def may_be_listed(search, i, j, least):
+    """Whether leaf `i`, which meets leaf `j` at least that far away, notes anything of it."""
+    notes = search.state["notes"][0]
+    return (notes != NO_LIST and may_enter(search, i, least)) or (notes == BOTH_LISTS and may_enter(search, j, least))
 
 
 @step
@@ -96,9 +124,17 @@ def descend_means(linkage, tree, search, a, limit):
                 u = np.int64(tree.left[p] if turn == 0 else tree.right[p])
                 if u == a:
                     continue
-                best, smallest, sq, value = try_node(linkage, tree, a, u, best, smallest)
+                least = least_sq_dist(tree, a, u)
                 if is_leaf(u):
-                    if is_leaf(a):
+                    is_needed = is_leaf(a) and may_be_listed(search, a, u, np.sqrt(least))
+                else:
+                    value = value_of_sq(linkage, tree, a, u, least)
+                    is_full = n_next == search.front.shape[1]
+                    is_needed = not (is_full and value >= search.front_value[1 - side, n_next - 1])
+                    is_needed &= limit == np.inf or may_hold(linkage, tree, search, a, u, least, smallest)
+                best, smallest, sq, value = try_node(linkage, tree, a, u, least, best, smallest, is_needed)
+                if is_leaf(u):
+                    if is_needed:
                         note_met(search, a, u, np.sqrt(sq))
                 elif limit == np.inf or may_hold(linkage, tree, search, a, u, sq, smallest):
                     n_next = keep_nearest(search, 1 - side, n_next, u, value)
@@ -108,11 +144,14 @@ def descend_means(linkage, tree, search, a, limit):
 
 @step
 def exhaust_means(linkage, tree, search, a, limit, most_steps):
-    """Test every node, except those that a bound excludes, the nearer child first. O(n m) at most.
+    """Test every node, except those that a bound excludes. O(n m) at most.
 
-    Returns the node sought, NULL if there is none below `limit`, and its ζ.
+    The nearer child comes first; but in many columns the left one, and all that are higher if steps are limited: what
+    is known of distances must not decide. Returns the node sought, NULL if there is none below `limit`, and its ζ.
     """
     best, smallest = np.int64(NULL), limit
+    is_wide = tree.mean.shape[1] >= MANY_COLUMNS
+    is_counted = is_wide and most_steps < UNLIMITED
     search.stack[0] = tree.state["root"][0]
     count = 1
     while count > 0 and most_steps > 0:
@@ -125,13 +164,14 @@ def exhaust_means(linkage, tree, search, a, limit, most_steps):
             u = np.int64(tree.left[p] if turn == 0 else tree.right[p])
             if u == a:
                 continue
-            best, smallest, sq, _ = try_node(linkage, tree, a, u, best, smallest)
-            if may_hold(linkage, tree, search, a, u, sq, smallest):
+            least = least_sq_dist(tree, a, u)
+            best, smallest, sq, _ = try_node(linkage, tree, a, u, least, best, smallest, False)
+            if is_higher(tree, a, u) and (is_counted or may_hold(linkage, tree, search, a, u, sq, smallest)):
                 search.stack[count] = u
                 count += 1
                 if count == first + 1:
                     first_sq = sq
-                elif sq > first_sq:
+                elif sq > first_sq and not is_wide:
                     search.stack[first], search.stack[first + 1] = search.stack[first + 1], search.stack[first]
     return best, smallest
 
@@ -194,6 +234,9 @@ def find_nearest_points(tree: MeanTree, search: Search, guests: Ints, nearest: I
         while count > 0:
             count -= 1
             u = np.int64(search.stack[count])
+            sq = least_sq_dist(tree, a, u)
+            if np.sqrt(sq) > reach + tree.radius[u]:
+                continue
             sq = sq_dist(tree.mean, a, u)
             if is_leaf(u):
                 if sq < least or (sq == least and tree.birth[u] < tree.birth[best]):

@@ -14,6 +14,7 @@ from evertree.kernels.shared.neighbours import forget_near, note_in
 from evertree.kernels.shared.topology import is_leaf, new_inner, replace_child, sibling
 from evertree.kernels.shared.worklist import note_due, push, refresh
 from evertree.kernels.signatures import AnyLinkage, Ints
+from evertree.kernels.statistics.sketches import copy_sketch
 
 
 @kernel
@@ -40,6 +41,7 @@ def copy_row(source, u, target, v):
     """Copy the row of node `u` of one tree to node `v` of another. O(m)."""
     for k in range(source.mean.shape[1]):
         target.mean[v, k] = source.mean[u, k]
+    copy_sketch(source, u, target, v)
     target.size[v] = source.size[u]
     target.variance[v] = source.variance[u]
     target.height[v] = source.height[u]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evertree import kernels
-from evertree.kernels.columns import UNLIMITED, WORK_STATE
+from evertree.kernels.columns import UNLIMITED, WORK_STATE, new_sketches
 from evertree.tree.base import LiveTree
 from evertree.tree.statistics import MeanLiveTree
 
@@ -109,6 +109,8 @@ class Treelet(MeanLiveTree):
         n_more: int = 0,
     ) -> None:
         super().__init__(live.scheme, live.aim, live.tree.mean.shape[1], live.dtype)
+        self.tree = self.tree._replace(sketch=new_sketches(0, live.tree.sketch.direction))
+        self._n_sketched = UNLIMITED  # its leaves stand for others, and it keeps these directions
         self._lay_out(bottoms.size + n_more)
         self._bottoms, self._inner, self._root = bottoms, inner, int(inner[-1])
         self._counted = np.zeros(1, WORK_STATE)
