@@ -186,6 +186,27 @@ def test_cut_of_a_tree_that_is_not_monotone(rng):
         np.testing.assert_array_equal(h.cut(n_clusters=k, keys=[5]), h.cut(n_clusters=k)[[5]])
 
 
+@pytest.mark.parametrize("linkage", ["ward", "single"])
+def test_all_cuts_of_small_trees_that_are_not_monotone(linkage):
+    """Also where the only inversion is just where the cut is."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 14))
+        h = Hierarchy.random(rng.normal(size=(n, 2)), linkage, seed=seed)
+        Z, keys = h.linkage_matrix(), h.keys()
+        for k in range(1, n + 1):
+            labels = h.cut(n_clusters=k)
+            assert same_partition(labels, sch.cut_tree(Z, k).ravel())
+            np.testing.assert_array_equal(h.cut(n_clusters=k, keys=keys[-1:]), labels[-1:])
+
+
+@pytest.mark.parametrize("count", [3, 200])
+def test_keys_of_a_cut_may_be_an_iterator(rng, count):
+    h = Hierarchy()
+    keys = h.insert(rng.normal(size=(300, 2)))[::-1][:count]
+    np.testing.assert_array_equal(h.cut(n_clusters=9, keys=iter(keys)), h.cut(n_clusters=9)[keys])
+
+
 def test_few_labels_need_no_other(rng, monkeypatch):
     h = Hierarchy()
     h.insert(rng.normal(size=(300, 2)))

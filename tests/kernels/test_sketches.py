@@ -110,10 +110,24 @@ def test_the_tree_is_the_same(monkeypatch, linkage, metric, dtype, n_jobs, searc
         np.testing.assert_array_equal(mine, theirs)
 
 
+def test_lists_are_the_same(monkeypatch):
+    """Distances that are too large for both lists are not computed, and no others."""
+    found = []
+    for fewest in (10, 10**9):
+        monkeypatch.setattr(statistics, "_FEWEST_POINTS", fewest)
+        rng = np.random.default_rng(4)
+        h = et.Hierarchy(search_width=2)
+        h.insert(points(rng, 15))
+        h.insert(points(rng, 35))
+        h.refine()
+        found.append(h.state.live.search.near[:50].copy())
+    np.testing.assert_array_equal(*found)
+
+
 @pytest.mark.usefixtures("early")
 def test_sketches_go_with_the_tree(rng, tmp_path, monkeypatch):
     """Through growth, new numbers of nodes, copies, pickles and files."""
-    monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 50)
+    monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 10)
     h = et.Hierarchy(search_width=4)
     h.insert(points(rng, N))
     h.refine()

@@ -155,7 +155,7 @@ def fingerprint(h: Hierarchy) -> list:
     columns = [
         np.ascontiguousarray(column[:used]).tobytes()
         for name, column in live.tree._asdict().items()
-        if name not in ("state", "pairs")
+        if name not in ("state", "pairs", "sketch")
     ]
     columns += [live.work.mark[:used].tobytes(), live.work.stack[: live.n_pending].tobytes()]
     columns += [live.tree.state.tobytes(), live.work.state.tobytes()]

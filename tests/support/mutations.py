@@ -39,6 +39,41 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant(
+        "a sketch whose rounding is forgotten",
+        "kernels/statistics/sketches.py",
+        "distance = ROUNDED_DOWN * np.sqrt(sq_dist(sketch.value, u, v)) - sketch.slip[u] - sketch.slip[v]",
+        "distance = np.sqrt(sq_dist(sketch.value, u, v))",
+        "tests/kernels/test_sketches.py::test_bounds_on_hard_data",
+    ),
+    Mutant(
+        "sketches that stay where they were when nodes are numbered anew",
+        "tree/statistics.py",
+        "matrices.append(self.tree.sketch.value)",
+        "pass",
+        "tests/kernels/test_sketches.py::test_sketches_go_with_the_tree",
+    ),
+    Mutant(
+        "an inversion just where a tree is cut",
+        "kernels/shared/cut.py",
+        "elif tree.height[child] > tree.height[u]:",
+        "elif False:",
+        "tests/test_reading.py::test_all_cuts_of_small_trees_that_are_not_monotone",
+    ),
+    Mutant(
+        "a list of what is close that is thought to be complete",
+        "kernels/repair/repair.py",
+        "others, ahead = min(others, run.beyond[row]), AHEAD * expected",
+        "ahead = AHEAD * expected",
+        "tests/tree/test_repair.py::test_short_lists_of_what_is_close",
+    ),
+    Mutant(
+        "a cluster that is beyond a list, and lowers nothing",
+        "kernels/repair/rows.py",
+        "run.beyond[k] = min(run.beyond[k], max(value, last))",
+        "run.beyond[k] = run.beyond[k]",
+        "tests/tree/test_repair.py::test_short_lists_of_what_is_close",
+    ),
+    Mutant(
         "a list whose limit stays where it was when a cluster is dropped",
         "kernels/statistics/screening.py",
         "limit = bounds[n]",
@@ -313,15 +348,16 @@ def run(folder: Path, tests: list[str]) -> int:
     return done.returncode
 
 
-def main() -> int:
-    """Try all mutants; return how many survived."""
+def main(words: list[str]) -> int:
+    """Try all mutants, or those whose file or description has one of some words; return how many survived."""
+    mutants = [one for one in MUTANTS if not words or any(word in f"{one.file}: {one.what}" for word in words)]
     survived = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         copy_sources(folder)
-        if run(folder, sorted({mutant.test for mutant in MUTANTS})) != PASSED:
+        if run(folder, sorted({mutant.test for mutant in mutants})) != PASSED:
             raise RuntimeError("the tests fail without any mutant: see `make test`")
-        for mutant in MUTANTS:
+        for mutant in mutants:
             path = folder / "src" / "evertree" / mutant.file
             source = path.read_text(encoding="utf-8")
             path.write_text(mutant.applied(source), encoding="utf-8")
@@ -329,9 +365,9 @@ def main() -> int:
             path.write_text(source, encoding="utf-8")
             survived += not is_caught
             print(f"{'caught  ' if is_caught else 'SURVIVED'}  {mutant.file}: {mutant.what}", flush=True)
-    print(f"{len(MUTANTS) - survived} of {len(MUTANTS)} mutants were caught")
+    print(f"{len(mutants) - survived} of {len(mutants)} mutants were caught")
     return survived
 
 
 if __name__ == "__main__":
-    sys.exit(min(main(), 1))
+    sys.exit(min(main(sys.argv[1:]), 1))

@@ -10,6 +10,7 @@ import pytest
 
 import evertree as et
 import naive
+from evertree import kernels
 from evertree.errors import CorruptFileError
 from evertree.io import archive, snapshot
 from evertree.kernels.columns import UNLIMITED
@@ -198,7 +199,46 @@ def test_many_points_at_once_are_clustered(rng, linkage, metric):
     h.certify()
 
 
-@pytest.mark.parametrize("why", ["rows", "pairs", "memory"])
+@pytest.mark.parametrize("n_close", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("linkage", "metric"), [("average", "euclidean"), ("complete", "euclidean"), ("ward", "euclidean")]
+)
+def test_short_lists_of_what_is_close(monkeypatch, linkage, metric, n_close):
+    """Where they are used up, all others are looked at again."""
+    monkeypatch.setattr(kernels.repair.state, "N_CLOSE", n_close)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        h = new(linkage, metric)
+        h.insert(rng.normal(size=(40, 2)))
+        for _ in range(6):
+            edit_at_random(h, rng, lambda count, rng=rng: rng.normal(size=(count, 2)))
+            h.certify()
+            assert h.state.live.is_exact
+            heights = et.agglomerate(h.points(), linkage, metric, sample_weight=h.weights()).linkage_matrix()[:, 2]
+            np.testing.assert_allclose(h.linkage_matrix()[:, 2], heights, rtol=1e-9)
+
+
+@pytest.mark.parametrize("linkage", ["average", "complete", "minimax"])
+def test_many_duplicates(linkage):
+    """Merges at zero, also while all clusters have slots."""
+    rng = np.random.default_rng(2)
+    h = new(linkage, "euclidean")
+    h.insert(np.repeat(rng.normal(size=(4, 2)), 30, axis=0))
+    for k in range(4):
+        h.insert(np.repeat(h.points()[k : k + 1], 2, axis=0))
+        h.insert(rng.normal(size=(1, 2)))
+        h.remove(h.keys()[:2])
+        check_some(h)
+
+
+def check_some(h):
+    """As `check`, without comparing all pairs of clusters."""
+    h.validate()
+    h.certify()
+    assert h.state.live.is_exact
+
+
+@pytest.mark.parametrize("why", ["rows", "pairs", "looked at", "memory"])
 @pytest.mark.parametrize("comes", [True, False])
 def test_a_repair_that_gives_up(rng, monkeypatch, why, comes):
     """Too few rows, or too many comparisons: the points are clustered, or, without the memory, inserted."""
@@ -206,6 +246,8 @@ def test_a_repair_that_gives_up(rng, monkeypatch, why, comes):
     h.insert(rng.normal(size=(60, 2)))
     if why == "pairs":
         monkeypatch.setattr(repair, "_patience", lambda live: (1, UNLIMITED))
+    elif why == "looked at":
+        monkeypatch.setattr(repair, "_patience", lambda live: (UNLIMITED, 0))
     else:
         monkeypatch.setattr(repair, "N_ROWS", 1)
     if why == "memory":

@@ -10,9 +10,9 @@ import pytest
 import evertree as et
 from evertree.kernels import statistics
 from evertree.kernels.statistics.screening import LENGTH, exact_value, screened
-from evertree.tree import reciprocal, screening
+from evertree.tree import batch, reciprocal, screening
 from evertree.tree.reciprocal import find_merges
-from evertree.tree.screening import Screening, can_screen
+from evertree.tree.screening import Screening, can_screen, tells_apart
 
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 
@@ -217,6 +217,37 @@ def test_lists_have_all_that_is_near(monkeypatch, made, linkage, name):
     merges_of(data(34)[name][: 5 * LENGTH], linkage, 10.0 ** rng.uniform(-1, 1, size=min(N, 5 * LENGTH)))
     assert n_checks[0] > 10
     assert made
+
+
+def test_what_single_precision_tells_apart(rng):
+    x = rng.normal(size=(500, 30))
+    assert tells_apart(x)
+    assert tells_apart(x.astype(np.float32) * 1e30)
+    assert tells_apart(x + 1e6) is tells_apart(x)  # what is far from 0 does not matter
+    assert not tells_apart(x[:1])
+    assert not tells_apart(np.vstack([x, np.full((1, 30), 1e12)]))
+    assert not tells_apart(rng.normal(size=(5, 30))[rng.integers(5, size=500)] + 1e-6 * x)
+    assert not tells_apart(np.zeros((500, 30)))
+
+
+@pytest.mark.parametrize("n_stops", [3, 30])
+def test_a_wide_batch_that_was_stopped_leaves_no_lists(rng, monkeypatch, n_stops):
+    """They would have points that are not in the tree."""
+    h = et.Hierarchy(search_width=4)
+    h.insert(rng.normal(size=(200, 30)))
+    h.refine()
+    live, count = h.state.live, [0]
+    leaves = live.leaves()
+
+    def should_stop():
+        count[0] += 1
+        return count[0] > n_stops
+
+    assert not batch.cluster(live, leaves, should_stop)
+    assert live.search.state["fresh"][0] > 0
+    h.refine()
+    h.validate()
+    assert h.is_monotone()
 
 
 def test_clustered_trees_know_who_is_near(rng, monkeypatch):
