@@ -65,8 +65,9 @@ def test_a_description_is_where_the_columns_are(rng):
     words = (ctypes.c_int64 * tree.words.size).from_address(tree.address)
     parent = tree.parent.__array_interface__
     assert words[:3] == [parent["data"][0], tree.parent.size, tree.parent.strides[0]]
-    assert words[-5:] == [tree.mean.__array_interface__["data"][0], *tree.mean.shape, *tree.mean.strides]
-    assert tree._replace(mean=tree.mean.copy()).words[-5] != words[-5]
+    assert words[-6:-1] == [tree.mean.__array_interface__["data"][0], *tree.mean.shape, *tree.mean.strides]
+    assert tree._replace(mean=tree.mean.copy()).words[-6] != words[-6]
+    assert words[-1] == tree.sketch.address
 
 
 def test_threads_share_one_description():

@@ -176,6 +176,7 @@ class Sketches(NamedTuple):
 def new_sketches(capacity: int, direction: NDArray[np.float64]) -> Sketches:
     """Room for a sketch of each node, or none without directions."""
     size = capacity if len(direction) else 0
+    direction = direction if direction.flags.carray else direction.copy()
     return Sketches(np.zeros((size, len(direction)), np.float32), np.zeros(size), direction)
 
 
