@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test library dist dist-check test-compiled test-numba test-processes test-plain test-nightly test-lowest coverage mutate lint bench bench-library bench-pairs bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
+.PHONY: demo test library dist dist-check test-compiled test-numba test-processes test-plain test-nightly test-lowest coverage mutate lint bench bench-library bench-pairs bench-wide bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -23,6 +23,7 @@ help:
 	@echo "make bench   measure speed and memory beside other libraries"
 	@echo "make bench-library   measure the library beside what Numba compiles for exactly this processor"
 	@echo "make bench-pairs   the same for the linkages that compare pairs of points"
+	@echo "make bench-wide   the same in hundreds of columns: images, embeddings, Gaussians"
 	@echo "make bench-quality   measure how good the tree is beside other libraries"
 	@echo "make bench-durable   measure edits of a durable tree beside SQLite's own commits"
 	@echo "make bench-follow   measure how fast a table of a PostgreSQL server is followed"
@@ -118,6 +119,9 @@ bench-library: $(VENV)/bench library
 bench-pairs: $(VENV)/bench library
 	$(BIN)/python -m benchmarks.exact_edits
 	$(BIN)/python -m benchmarks.pairs
+
+bench-wide: $(VENV)/bench library
+	$(BIN)/python -m benchmarks.wide
 
 bench-quality: $(VENV)/bench
 	$(BIN)/python -m benchmarks.quality

@@ -77,6 +77,7 @@ def test_bounds_on_hard_data(name):
 def test_bounds_say_something(rng, dtype):
     h = et.Hierarchy(search_width=4)
     h.insert(points(rng, N, dtype))
+    h.refine()
     tree, nodes = h.state.live.tree, h.nodes()
     share = [least_sq_dist(tree, u, v) / sq_dist(tree.mean, u, v) for u in nodes[:20] for v in nodes[-20:] if u != v]
     assert np.median(share) > 0.5
@@ -148,6 +149,7 @@ def test_sketches_go_with_the_tree(rng, tmp_path, monkeypatch):
     twin = et.load(tmp_path / "tree")
     check(twin, is_sketched=False)
     twin.insert(points(rng, 20))
+    twin.refine()
     check(twin)
 
 
@@ -155,6 +157,7 @@ def test_sketches_go_with_the_tree(rng, tmp_path, monkeypatch):
 def test_directions_are_found_again_when_there_are_many_more_points(rng):
     h = et.Hierarchy(search_width=4)
     h.insert(points(rng, 20))
+    h.refine()
     before = h.state.live.tree.sketch.direction
     h.insert(points(rng, 7 * 20))
     h.insert(points(rng, 1))

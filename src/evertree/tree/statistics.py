@@ -281,7 +281,6 @@ class MeanLiveTree(LiveTree):
             return
         self.exact = None
         if self.aim.is_stable:
-            self.prepare_search()
             kernels.shared.stabilise.insert_by_search(self.tree, self.work, self.search, self.tag, leaves)
         else:
             kernels.shared.insert.insert_leaves(self.tree, self.work, self.tag, leaves)

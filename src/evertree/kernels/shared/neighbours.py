@@ -11,7 +11,6 @@ from evertree.kernels.shared.topology import hangs
 from evertree.kernels.shared.worklist import next_recent, note_recent
 from evertree.kernels.signatures import Floats, IntMatrix, Ints
 from evertree.kernels.statistics.means import sq_dist
-from evertree.kernels.statistics.sketches import least_sq_dist
 
 
 @short_step
@@ -87,18 +86,6 @@ def _between_points(tree, i, j):
 between = choose("tree", {MeanTree: _between_means, PairTree: _between_points})
 
 
-def _least_between_means(tree, i, j):
-    return np.sqrt(least_sq_dist(tree, i, j))
-
-
-def _least_between_points(tree, i, j):
-    return 0.0
-
-
-#: A lower bound on that.
-least_between = choose("tree", {MeanTree: _least_between_means, PairTree: _least_between_points})
-
-
 @inline
 def may_enter(search, i, least):
     """Whether a point that is at least that far from leaf `i` may enter its list."""
@@ -138,9 +125,7 @@ def ask_neighbours(tree, search, i):
             j = np.int64(search.near[row, k])
             if j != NULL and search.seen[j] != stamp and hangs(tree, j):
                 search.seen[j] = stamp
-                least = least_between(tree, i, j)
-                if may_enter(search, i, least) or may_enter(search, j, least):
-                    note_near(search, i, j, between(tree, i, j))
+                note_near(search, i, j, between(tree, i, j))
 
 
 @inline
