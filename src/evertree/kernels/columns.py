@@ -277,7 +277,7 @@ AnyTree = MeanTree | PairTree
 
 
 #: What is to be done after an edit is found in a list of up to this many, and otherwise by looking through everything.
-N_RECENT = 256
+N_RECENT = 2_048
 
 #: Instead of the number of its entries: the list is not complete.
 LOST = -1
