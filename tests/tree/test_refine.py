@@ -124,8 +124,10 @@ def test_scans_share_nothing_with_the_worklist(rng):
     assert not h.is_homogeneous()
 
 
-def test_what_is_due_is_listed(rng):
+def test_what_is_due_is_listed(rng, monkeypatch):
     """After one edit nothing is looked through; after many, and after loading, everything is."""
+    for module in ("kernels.columns", "io.snapshot"):
+        monkeypatch.setattr(f"evertree.{module}.N_RECENT", 256)
     h = Hierarchy("ward", goal="stable")
     h.insert(rng.normal(size=(300, 3)))
     live = h.state.live
