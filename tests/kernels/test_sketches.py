@@ -44,13 +44,19 @@ def early(monkeypatch):
 
 
 def check(h: et.Hierarchy, is_sketched: bool = True) -> None:
-    """Each sketch is what the mean is along the directions, up to its slip."""
+    """Each sketch is what the mean is along the directions, up to its slip, which `validate` checks."""
     h.validate()
-    tree, nodes = h.state.live.tree, h.nodes()
-    assert bool(len(tree.sketch.direction)) == is_sketched
-    if is_sketched:
-        off = tree.sketch.value[nodes] - tree.mean[nodes].astype(float) @ tree.sketch.direction.T
-        assert np.all(np.sqrt((off**2).sum(axis=1)) <= tree.sketch.slip[nodes])
+    assert bool(len(h.state.live.tree.sketch.direction)) == is_sketched
+
+
+@pytest.mark.usefixtures("early")
+def test_the_validator_sees_a_wrong_sketch(rng):
+    h = et.Hierarchy(search_width=4)
+    h.insert(points(rng, 20))
+    h.refine()
+    h.state.live.tree.sketch.value[h.root, 3] += 0.01
+    with pytest.raises(AssertionError, match=f"the sketch of node {h.root}"):
+        h.validate()
 
 
 @pytest.mark.usefixtures("early")
@@ -141,7 +147,6 @@ def test_sketches_go_with_the_tree(rng, tmp_path, monkeypatch):
     check(h)
     assert h.state.live.tree.sketch.direction is before
     for twin in (h.copy(), pickle.loads(pickle.dumps(h))):
-        check(twin)
         twin.insert(points(rng, 20))
         twin.refine()
         check(twin)
@@ -151,6 +156,31 @@ def test_sketches_go_with_the_tree(rng, tmp_path, monkeypatch):
     twin.insert(points(rng, 20))
     twin.refine()
     check(twin)
+
+
+@pytest.mark.usefixtures("early")
+def test_a_forest_has_none(rng):
+    """Its subtrees are searched one by one, by rows that come from elsewhere."""
+    from evertree.distributed.subtrees import from_live, to_live
+
+    h = et.Hierarchy(search_width=4)
+    h.insert(points(rng, 40 if COMPILED else 12))
+    live = h.state.live
+    twin = to_live(from_live(live)[0], live.scheme, live.aim)
+    assert twin.n_points == live.n_points
+    assert len(twin.tree.sketch.direction) == 0
+
+
+@pytest.mark.usefixtures("early")
+def test_rows_that_are_not_written_bound_nothing(rng):
+    h = et.Hierarchy(search_width=4)
+    h.insert(points(rng, 40 if COMPILED else 12))
+    h.refine()
+    live = h.state.live
+    live.reserve(50)
+    unused = live.capacity * 2 - 2
+    assert live.tree.sketch.slip[unused] == np.inf
+    assert least_sq_dist(live.tree, 0, unused) == 0.0
 
 
 @pytest.mark.usefixtures("early")

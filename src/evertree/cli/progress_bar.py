@@ -10,7 +10,7 @@ from evertree.cli.output import moves_text, quality_text
 from evertree.cli.point_table import PointTable
 from evertree.errors import counting_rows_from
 from evertree.hierarchy import Hierarchy
-from evertree.tree.batch import is_faster, may_cluster
+from evertree.tree.batch import may_be_faster, may_cluster
 from evertree.tree.refine import Report
 
 #: Points inserted between two updates of the progress bar.
@@ -36,7 +36,7 @@ def insert_with_bar(h: Hierarchy, points: PointTable, time: float | None = None)
     """Insert points into an empty tree in memory; return their keys."""
     n = len(points)
     live = h.state.live
-    if h.metric == "precomputed" or may_cluster(live, n) or is_faster(live, n, points.X):
+    if h.metric == "precomputed" or may_cluster(live, n) or may_be_faster(live, n, points.X.shape[1]):
         return h.insert(points.for_tree(h), keys=points.keys, time=time)
     keys: list[Hashable] = []
     # Several threads insert as many points at once as there are in the tree.

@@ -349,6 +349,7 @@ class DistributedHierarchy:
             return Hierarchy(self.linkage, self.metric, **options)
         whole = tree.whole(self._runner())
         live = to_live(whole, tree.scheme, tree.aim)
+        live.may_sketch = True
         kernels.shared.neighbours.forget_all(live.tree, live.search, TO_FIND)
         order = np.argsort(whole.ids)
         leaves = (2 * order).astype(np.int32)

@@ -300,6 +300,7 @@ def to_live(subtrees: Subtrees, scheme: Scheme, aim: Aim, n_more: int = 0) -> Me
     tree.state["n_points"], tree.state["inner_top"] = k, n_unions
     tree.state["root"][0] = live_nodes(subtrees, subtrees.roots()[:1])[0] if k else NULL
     kernels.statistics.merge.merge_all(tree, live.tag, unions)
+    live.may_sketch = False
     live.prepare_search()
     return live
 

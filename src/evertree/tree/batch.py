@@ -27,7 +27,7 @@ from evertree.tree.statistics import MeanLiveTree
 _SLICE = 20_000_000
 
 
-#: Up to this many points in many columns are clustered, and not inserted. It was measured in 64 to 784 columns.
+#: Up to this many points in `reciprocal.FEWEST_COLUMNS` are clustered, and not inserted; it was measured in 64 to 784.
 _MOST_POINTS = 15_000
 
 #: Merges of points, each cluster named by any of its points, and their heights.
@@ -43,15 +43,17 @@ def may_cluster(live: LiveTree, n_points: int) -> bool:
     return live.aim.search_width is None or (live.aim.search_width == AUTO and live.is_cheap(n_points))
 
 
-def is_faster(live: LiveTree, n_points: int, coordinates: NDArray[Any] | None) -> bool:
-    """Whether it takes less time to cluster so many points by their means than to insert and refine them.
+def may_be_faster(live: LiveTree, n_points: int, n_columns: int) -> bool:
+    """Whether it may take less time to cluster so many points by their means than to insert and refine them."""
+    is_wide = live.scheme.has_statistics and n_columns >= reciprocal.FEWEST_COLUMNS
+    return is_wide and n_points <= _MOST_POINTS and live.aim.is_stable and live.aim.search_width == AUTO
 
-    `coordinates` are those of most of them.
-    """
-    if coordinates is None or not live.scheme.has_statistics or coordinates.shape[1] < reciprocal.FEWEST_COLUMNS:
+
+def is_faster(live: LiveTree, n_points: int, coordinates: NDArray[Any] | None) -> bool:
+    """Whether it does, by the coordinates of most of them."""
+    if coordinates is None or not may_be_faster(live, n_points, coordinates.shape[1]):
         return False
-    may_be = n_points <= _MOST_POINTS and live.aim.is_stable and live.aim.search_width == AUTO
-    return may_be and tells_apart(coordinates)
+    return tells_apart(coordinates)
 
 
 def cluster(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool] = lambda: False) -> bool:

@@ -149,6 +149,7 @@ def check_statistics(live: LiveTree) -> None:
         x = tree.mean[leaves].astype(np.float64)
         _check_means(live, leaves, x, compared)
         _check_radii(live, x, {u: members[u] for u in members.keys() - compared.keys()})
+        _check_sketches(live, members)
     elif isinstance(live, PairLiveTree):
         _check_pairs(live, leaves, members)
     check_unions(live)
@@ -203,6 +204,19 @@ def _check_radii(live: MeanLiveTree, x: NDArray[np.float64], members: Mapping[in
         outside = nodes[some][distance > live.tree.radius[nodes[some]] * (1 + 1e-9) + noise]
         if outside.size:
             raise InvariantError(f"a member of node {outside[0]} is outside its radius")
+
+
+def _check_sketches(live: MeanLiveTree, members: Mapping[int, slice]) -> None:
+    """No sketch is farther from what its mean is along the directions than its slip says. O(m) per direction and node."""
+    sketch = live.tree.sketch
+    if not len(sketch.direction):
+        return
+    nodes = np.fromiter(members, np.int32, len(members))
+    nodes = nodes[np.isfinite(sketch.slip[nodes])]
+    off = live.tree.mean[nodes].astype(np.float64) @ sketch.direction.T - sketch.value[nodes]
+    outside = nodes[np.sqrt((off**2).sum(axis=1)) > sketch.slip[nodes]]
+    if outside.size:
+        raise InvariantError(f"the sketch of node {outside[0]} is not that of its mean")
 
 
 def _check_pairs(live: PairLiveTree, leaves: NDArray[np.int32], members: Mapping[int, slice]) -> None:

@@ -222,7 +222,7 @@ def tells_apart(points: NDArray[Any]) -> bool:
     if not 0.0 < scale < np.inf:
         return False
     some = (some - center) * scale
-    sq = ((some[:, None] - some) ** 2).sum(axis=2)
+    sq = np.array([np.square(some - one).sum(axis=1) for one in some])
     np.fill_diagonal(sq, np.inf)
     noise = _NOISE * points.shape[1] * np.finfo(np.float32).eps * np.square(some).sum(axis=1)
     return bool(np.median(sq.min(axis=1) - noise) > 0.0)

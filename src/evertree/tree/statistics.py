@@ -83,6 +83,8 @@ class MeanLiveTree(LiveTree):
         self.kept: NDArray[Any] | None = None
         #: The largest coordinate of the points, present or removed; None as long as it does not matter.
         self._largest: float | None = None
+        #: Whether sketches are made where they pay: it must be a single tree, whose rows are all filled by `fill`.
+        self.may_sketch = True
         #: The number of points from which the directions of sketches were found.
         self._n_sketched = 0
         self.n_columns, self.dtype, self.is_blank = n_columns or None, dtype, n_columns == 0
@@ -257,18 +259,21 @@ class MeanLiveTree(LiveTree):
     def prepare_search(self) -> None:
         """Allocate what searches need, if not done yet; find the directions of sketches where they pay."""
         super().prepare_search()
-        if (self.n_columns or 0) < MANY_COLUMNS or self.n_used < 2 * _FEWEST_POINTS:
+        fewest = max(_FEWEST_POINTS, _GROWTH * self._n_sketched)
+        if not self.may_sketch or (self.n_columns or 0) < MANY_COLUMNS or self.n_used < 2 * fewest:
             return
         leaves = 2 * np.flatnonzero(self.tree.parent[: self.n_used : 2] >= NULL)
-        if leaves.size >= max(_FEWEST_POINTS, _GROWTH * self._n_sketched):
-            self._n_sketched = leaves.size
+        if leaves.size >= fewest:
             sample = self.tree.mean[leaves[:: -(-leaves.size // _SAMPLE)]].astype(np.float64)
             self._sketch(directions(sample))
+            self._n_sketched = leaves.size
 
     def _sketch(self, direction: NDArray[np.float64]) -> None:
         """Make sketches along some directions."""
-        self.tree = self.tree._replace(sketch=new_sketches(self.tree.parent.size, direction))
-        kernels.statistics.sketches.sketch_all(self.tree, self.nodes())
+        tree = self.tree._replace(sketch=new_sketches(self.tree.parent.size, direction))
+        tree.sketch.slip.fill(np.inf)  # what is not written bounds nothing
+        kernels.statistics.sketches.sketch_all(tree, self.nodes())
+        self.tree = tree
 
     def find_heights(self) -> None:
         """Compute the columns of inner nodes that older versions did not store."""
@@ -438,12 +443,13 @@ class MeanLiveTree(LiveTree):
         """A tree that shares nothing with this one."""
         twin = self.of_columns(self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
         twin.exact = None if self.exact is None else self.exact.copy()
-        twin._n_sketched = self._n_sketched
+        twin.may_sketch, twin._n_sketched = self.may_sketch, self._n_sketched
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickled view would come back as a separate array, and not as a part of its node.
-        parts = self.scheme, self.aim, self.tree, self.work, self.search, self.kept
+        tree = self.tree._replace(sketch=no_sketches())  # they are found again
+        parts = self.scheme, self.aim, tree, self.work, self.search, self.kept
         return self.of_columns, parts, {"exact": repair.trimmed(self)}
 
     def _lay_out(self, rows: int) -> None:
@@ -451,6 +457,7 @@ class MeanLiveTree(LiveTree):
         n_columns, dtype = self.n_columns or 0, self.dtype
         size = columns["parent"].size
         sketch = new_sketches(size, self.tree.sketch.direction) if hasattr(self, "tree") else no_sketches()
+        sketch.slip.fill(np.inf)
         tree = MeanTree(**columns, mean=np.zeros((size, n_columns), dtype), sketch=sketch)
         kept = None
         if self._metric.changes_points:

@@ -152,6 +152,7 @@ def exhaust_means(linkage, tree, search, a, limit, most_steps):
     best, smallest = np.int64(NULL), limit
     is_wide = tree.mean.shape[1] >= MANY_COLUMNS
     is_counted = is_wide and most_steps < UNLIMITED
+    is_measured = not is_wide or (not is_counted and tree.sketch.direction.shape[0] == 0)
     search.stack[0] = tree.state["root"][0]
     count = 1
     while count > 0 and most_steps > 0:
@@ -165,7 +166,7 @@ def exhaust_means(linkage, tree, search, a, limit, most_steps):
             if u == a:
                 continue
             least = least_sq_dist(tree, a, u)
-            best, smallest, sq, _ = try_node(linkage, tree, a, u, least, best, smallest, False)
+            best, smallest, sq, _ = try_node(linkage, tree, a, u, least, best, smallest, is_measured)
             if is_higher(tree, a, u) and (is_counted or may_hold(linkage, tree, search, a, u, sq, smallest)):
                 search.stack[count] = u
                 count += 1

@@ -110,7 +110,7 @@ class Treelet(MeanLiveTree):
     ) -> None:
         super().__init__(live.scheme, live.aim, live.tree.mean.shape[1], live.dtype)
         self.tree = self.tree._replace(sketch=new_sketches(0, live.tree.sketch.direction))
-        self._n_sketched = UNLIMITED  # its leaves stand for others, and it keeps these directions
+        self.may_sketch = False  # it keeps these directions
         self._lay_out(bottoms.size + n_more)
         self._bottoms, self._inner, self._root = bottoms, inner, int(inner[-1])
         self._counted = np.zeros(1, WORK_STATE)
