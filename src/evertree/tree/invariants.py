@@ -207,7 +207,7 @@ def _check_radii(live: MeanLiveTree, x: NDArray[np.float64], members: Mapping[in
 
 
 def _check_sketches(live: MeanLiveTree, members: Mapping[int, slice]) -> None:
-    """No sketch is farther from what its mean is along the directions than its slip says. O(m) per direction and node."""
+    """No sketch is farther from what its mean is along the directions than its slip says. O(m) for each of both."""
     sketch = live.tree.sketch
     if not len(sketch.direction):
         return
