@@ -651,7 +651,7 @@ def _refine(
         if state.live is live:  # a callback may have changed the linkage
             _reorder(state, share)
 
-    return run(live, goal, seconds, moves, progress, reorder, state.lock)
+    return run(live, goal, seconds, moves, progress, reorder, state.lock, is_recorded=state.journal is not None)
 
 
 def _refine_again(state: State, edit: Refine) -> Report:
@@ -664,7 +664,7 @@ def _refine_again(state: State, edit: Refine) -> Report:
             _reorder(state, share)
 
     moves = edit.moves if edit.steps is None else None
-    return run(live, edit.until, None, moves, None, reorder, state.lock, edit.steps)
+    return run(live, edit.until, None, moves, None, reorder, state.lock, edit.steps, is_recorded=True)
 
 
 def _reorder(state: State, share: float) -> None:

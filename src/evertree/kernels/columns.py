@@ -83,6 +83,10 @@ HOMOGENEOUS = 0  # those of the paper, in any order
 STABLE = 1  # those that grafts do not undo
 STABLE_FROM_BELOW = 2  # the same, the lowest first
 
+# Values of `Worklist.due`, if it is not 0.
+DUE = 1  # a blocking pair may have arisen with the node since it was searched
+ASKED = 2  # the same, but the neighbours of some members are in none: a descent is left
+
 # Bits of `Worklist.mark`.
 QUEUED = 1  # the node is on the stack
 STALE = 2  # its statistics must be recomputed
@@ -289,7 +293,7 @@ class Worklist(NamedTuple):
 
     stack: Ints  # (capacity,) each node is in it at most once
     mark: ByteColumn  # (capacity,) bits QUEUED, STALE and WAITS
-    due: ByteColumn  # (capacity,) whether a blocking pair may have arisen with the node since it was searched
+    due: ByteColumn  # (capacity,) 0, DUE or ASKED: whether the node is to be searched
     recent: Ints  # (1 + N_RECENT,) how many nodes have become due lately, and which: all that are, unless it is LOST
     state: WorkState  # (1,)
 
@@ -311,6 +315,7 @@ SEARCH_STATE = counters(
 BY_DESCENT = 0  # the neighbours of some members, then a descent of limited width
 EVERYWHERE = 1  # all nodes
 BY_NEIGHBOURS = 2  # only the neighbours of some members
+BEYOND_NEIGHBOURS = 3  # only the descent: neighbours have been asked
 
 # Values of ``notes``.
 BOTH_LISTS = 0  # that of the searching leaf, and vice versa
@@ -338,6 +343,7 @@ class Search(NamedTuple):
     front_value: FloatMatrix  # (2, width) how far they are
     stack: Ints  # (capacity,) nodes to visit
     lightest: Floats  # (1,) no point weighs less
+    total: Floats  # (1,) in a piece of a tree, the weight of all points of the tree
     state: SearchState  # (1,)
 
 
@@ -353,6 +359,7 @@ def new_search(rows: int, width: int, dtype: np.dtype[Any]) -> Search:
         front_value=np.zeros((2, width)),
         stack=np.zeros(2 * rows, np.int32),
         lightest=np.zeros(1),
+        total=np.zeros(1),
         state=np.zeros(1, SEARCH_STATE),
     )
 

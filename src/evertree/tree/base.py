@@ -17,6 +17,7 @@ from evertree.errors import DimensionError
 from evertree.kernels.columns import (
     BOTH_LISTS,
     BY_DESCENT,
+    DUE,
     EVERYWHERE,
     HOMOGENEOUS,
     LOST,
@@ -432,6 +433,11 @@ class LiveTree(ABC):
         return int(self.work.state["due"][0])
 
     @property
+    def n_unlisted(self) -> int:
+        """Number of steps left for the lists of neighbours."""
+        return int(self.search.state["fresh"][0])
+
+    @property
     def n_guarded(self) -> int:
         """How often the guard against endless moves has acted since all nodes were last queued for a check."""
         return int(self.work.state["guarded"][0])
@@ -501,11 +507,19 @@ class LiveTree(ABC):
             state=search.state.copy(),
         )
 
+    def list_recent(self) -> None:
+        """List what is to be done where that is not listed. O(n) then."""
+        for recent, flags in ((self.work.recent, self.work.due), (self.search.recent, self.search.fresh)):
+            if recent[0] == LOST:
+                some = np.flatnonzero(flags)
+                if some.size < recent.size:
+                    recent[1 : 1 + some.size], recent[0] = some, some.size
+
     def note_all_due(self) -> None:
         """Mark every node as due for a search."""
         nodes = self.nodes()
         self.work.due[:] = 0  # free nodes may have been due
-        self.work.due[nodes] = 1
+        self.work.due[nodes] = DUE
         self.work.recent[0] = LOST
         self.work.state["due"][0] = nodes.size
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,7 @@ from evertree.kernels.columns import UNLIMITED
 from evertree.locking import ReadWriteLock, Uninterrupted
 from evertree.tree import LiveTree
 from evertree.tree.base import REORDER_SHARE
-from evertree.tree.parallel.rounds import FEWEST_POINTS, Rounds
+from evertree.tree.parallel.rounds import FEW, FEWEST_POINTS, Rounds
 from evertree.tree.parallel.threads import Threads
 from evertree.tree.repair import new_exact
 from evertree.tree.statistics import MeanLiveTree
@@ -141,20 +141,38 @@ class _Steps:
         return ended
 
 
+class _Rounds:
+    """Refinement of a large tree of means: in rounds, by all threads, while much is to be done; the rest in steps."""
+
+    def __init__(self, live: MeanLiveTree, to_stable: bool, lock: ReadWriteLock, cleanup: ExitStack) -> None:
+        self._live, self._to_stable, self._lock, self._cleanup = live, to_stable, lock, cleanup
+        self._steps = _Steps(live, to_stable, lock)
+        self._rounds: Rounds | None = None
+
+    def take(
+        self, began: float, steps_left: int, moves_left: int, deadline: float, look: Callable[..., object]
+    ) -> float:
+        """Refine for a while from `began` on; return when it ended."""
+        live = self._live
+        n_left = live.n_pending + (live.n_due + live.n_unlisted if self._to_stable else 0)
+        if n_left <= FEW:
+            with self._lock.access:
+                live.list_recent()
+            return self._steps.take(began, steps_left, moves_left, deadline, look)
+        if self._rounds is None:
+            threads = self._cleanup.enter_context(Threads(live.aim.n_threads or 1))
+            self._rounds = Rounds(live, threads, self._to_stable, self._lock)
+        return self._rounds.take(began, deadline, look)
+
+
 @contextmanager
-def _steps(live: LiveTree, to_stable: bool, max_moves: int | None, lock: ReadWriteLock) -> Iterator[_Steps | Rounds]:
-    """Refinement by several threads if wanted and possible; a budget of moves needs a single thread."""
-    n_threads = live.aim.n_threads if isinstance(live, MeanLiveTree) else None
-    if n_threads is None or max_moves is not None or live.n_points < FEWEST_POINTS:
+def _steps(live: LiveTree, to_stable: bool, is_exact: bool, lock: ReadWriteLock) -> Iterator[_Steps | _Rounds]:
+    """What refines a tree: which it is does not depend on the number of threads. Budgets that are exact need steps."""
+    if is_exact or not isinstance(live, MeanLiveTree) or live.n_points < FEWEST_POINTS:
         yield _Steps(live, to_stable, lock)
     else:
-        assert isinstance(live, MeanLiveTree)
-        with Threads(n_threads) as threads:
-            live.has_threads = True
-            try:
-                yield Rounds(live, threads, to_stable, lock)
-            finally:
-                live.has_threads = False
+        with ExitStack() as cleanup:
+            yield _Rounds(live, to_stable, lock, cleanup)
 
 
 def run(
@@ -166,10 +184,12 @@ def run(
     reorder: Callable[[float], object],
     lock: ReadWriteLock,
     max_steps: int | None = None,
+    is_recorded: bool = False,
 ) -> Report:
     """Refine until the tree is homogeneous, or stable, or a budget is spent.
 
-    A number of steps, other than a number of seconds or of moves, is where an earlier run has stopped.
+    A number of steps, other than a number of seconds or of moves, is where an earlier run has stopped. What is recorded
+    is made again later, up to such a number.
 
     Between two kernel calls the tree is valid: this is where Ctrl-C and errors of `progress` are raised, and where
     readers are let in. `reorder` is also called there from time to time, to put the nodes in tree order when a share of
@@ -240,7 +260,7 @@ def run(
             last_call = now
 
     stopped_by = None
-    with _steps(live, to_stable, max_moves, lock) as steps:
+    with _steps(live, to_stable, is_recorded or max_moves is not None, lock) as steps:
         while stopped_by is None:
             began = time.perf_counter()
             counts = _counts(live)

@@ -303,7 +303,6 @@ class MeanLiveTree(LiveTree):
             and x.flags.carray
             and self.kept is None
             and self._largest is None
-            and self.aim.n_threads is None
             and self.exact is None
         )
 
@@ -341,7 +340,7 @@ class MeanLiveTree(LiveTree):
 
     def insert_some(self, leaves: NDArray[np.int32], should_stop: Callable[[], bool]) -> int:
         """Insert the first of the filled leaves; return how many."""
-        if self.aim.n_threads is None or (self.is_exact and self.is_to_be_exact):
+        if self.is_exact and self.is_to_be_exact:
             self.insert(leaves[:PART])
             return min(leaves.size, PART)
         from evertree.tree.parallel import insert, rounds
@@ -352,10 +351,9 @@ class MeanLiveTree(LiveTree):
 
     def warm_up_threads(self) -> None:
         """Compile, or load from disk, the kernels that threads need to refine this tree."""
-        if self.aim.n_threads is not None:
-            from evertree.tree.parallel import rounds
+        from evertree.tree.parallel import rounds
 
-            rounds.warm_up(self)
+        rounds.warm_up(self)
 
     def recount(self) -> None:
         """Count pending checks and due nodes after treelets were put back."""

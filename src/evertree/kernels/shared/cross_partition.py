@@ -57,7 +57,7 @@ def find_below(linkage, tree, search, a, start):
     tree.state["root"][0] = start
     if search.state["reach"][0] == EVERYWHERE:
         return exhaust_means(linkage, tree, search, a, limit, np.int64(UNLIMITED))
-    return descend_means(linkage, tree, search, a, limit)
+    return descend_means(linkage, tree, search, a, limit, np.int64(NULL))
 
 
 @kernel

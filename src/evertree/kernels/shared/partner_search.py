@@ -18,6 +18,12 @@ N_MEMBERS = 4
 
 
 @inline
+def n_members(a):
+    """How many members of `a` are asked for their neighbours."""
+    return 1 if is_leaf(a) else N_MEMBERS
+
+
+@inline
 def some_member(tree, a, number):
     """A leaf below `a`: usually a different one for each number."""
     u = np.int64(a)
@@ -47,7 +53,7 @@ def climb(linkage, tree, search, a, limit):
     stamp = begin_search(search)
     best, smallest = np.int64(NULL), limit
     root, height_a, parent_a = tree.state["root"][0], tree.height[a], tree.parent[a]
-    for number in range(1 if is_leaf(a) else N_MEMBERS):
+    for number in range(n_members(a)):
         row = some_member(tree, a, number) >> 1
         for k in range(search.near.shape[1]):
             u = np.int64(search.near[row, k])

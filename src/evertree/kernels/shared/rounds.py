@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NULL, UNLIMITED, MeanTree, Search, Tree, Worklist
+from evertree.kernels.columns import ASKED, DUE, NULL, UNLIMITED, MeanTree, Search, Tree, Worklist
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.check import is_blocking
 from evertree.kernels.shared.graft import resolve
@@ -18,7 +18,7 @@ from evertree.kernels.shared.stabilise import fill_list, find_partner, guard_lev
 from evertree.kernels.shared.topology import hangs
 from evertree.kernels.shared.worklist import clear_due, note_due
 from evertree.kernels.signatures import AnyLinkage, Bytes, DataMatrix, IntMatrix, Ints
-from evertree.kernels.statistics.search import descend_means
+from evertree.kernels.statistics.search import descend_means, partner_beyond
 
 
 @kernel
@@ -30,38 +30,58 @@ def find_partners(tree: MeanTree, search: Search, linkage: AnyLinkage, nodes: In
 
 
 @kernel
-def take_due(tree: Tree, work: Worklist, nodes: Ints) -> int:
-    """Fill `nodes` with the next ones due for a search, in memory order; return how many. O(n)."""
-    end = 2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])
-    u = work.state["cursor"][0]
+def search_outside(
+    tree: MeanTree, work: Worklist, search: Search, linkage: AnyLinkage, nodes: Ints, root: int
+) -> None:
+    """Search for blocking pairs of `nodes`, all below `root`, with others, where neighbours have been asked.
+
+    Those which are in one are due for a search of the whole tree; the others are not due any more. They are not
+    counted: others may do the same elsewhere.
+    """
+    for u in nodes:
+        if work.due[u] == ASKED and tree.parent[u] > NULL:
+            q, _ = partner_beyond(linkage, tree, search, np.int64(u), tree.height[tree.parent[u]], np.int64(root))
+            work.due[u] = 0 if q == NULL else DUE
+
+
+@kernel
+def take_due(tree: Tree, work: Worklist, nodes: Ints, value: int) -> int:
+    """Keep those of `nodes` that are due for a search with this value, in their order; return how many.
+
+    Those that are no longer in the tree, and the root, are not due any more.
+    """
     count = 0
-    for _ in range(end):
-        if u >= end:
-            u = 0
-        if work.due[u]:
-            if not hangs(tree, u) or u == tree.state["root"][0]:
-                clear_due(work, u)
-            else:
-                if count == nodes.size:
-                    break
-                nodes[count] = u
-                count += 1
-        u += 1
-    work.state["cursor"][0] = u
+    for k in range(nodes.size):
+        u = np.int64(nodes[k])
+        if work.due[u] and (not hangs(tree, u) or u == tree.state["root"][0]):
+            clear_due(work, u)
+        elif work.due[u] == value:
+            nodes[count] = u
+            count += 1
     return count
 
 
 @kernel
 def graft_found(
-    tree: MeanTree, work: Worklist, search: Search, linkage: AnyLinkage, nodes: Ints, partners: Ints
+    tree: MeanTree,
+    work: Worklist,
+    search: Search,
+    linkage: AnyLinkage,
+    nodes: Ints,
+    partners: Ints,
+    by_neighbours: int,
 ) -> None:
     """Make the grafts that `find_partners` found, one after the other, and the moves that follow each.
 
     A graft that is no longer needed, because of those before it, is not made, and its node is searched again later. If
     the tree has not changed since the search, that would find the same again: then an impossible graft is given up.
+    Where only neighbours were asked, and none was found, a descent is left.
     """
     for k in range(nodes.size):
-        clear_due(work, nodes[k])
+        if by_neighbours and partners[k] == NULL:
+            work.due[nodes[k]] = ASKED
+        else:
+            clear_due(work, nodes[k])
     work.state["searches"][0] += nodes.size
     grafts_before = work.state["grafts"][0]
     for k in range(nodes.size):
@@ -143,5 +163,5 @@ def find_nearest(tree: MeanTree, search: Search, linkage: AnyLinkage, leaves: In
     for k in range(leaves.size):
         i = np.int64(leaves[k])
         forget_near(search, i, 0)
-        descend_means(linkage, tree, search, i, np.inf)
+        descend_means(linkage, tree, search, i, np.inf, np.int64(NULL))
         near[k] = search.near[i >> 1, 0]

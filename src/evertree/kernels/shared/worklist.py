@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import LOST, NULL, QUEUED, Worklist
+from evertree.kernels.columns import DUE, LOST, NULL, QUEUED, Worklist
 from evertree.kernels.compile import inline, kernel, short_step, step
 from evertree.kernels.shared.topology import is_leaf, sibling
 from evertree.kernels.signatures import Ints
@@ -45,10 +45,11 @@ def next_recent(recent, flag, start):
 @inline
 def note_due(work, u):
     """Note that a blocking pair with `u` may have arisen. O(1)."""
-    if u != NULL and not work.due[u]:
-        work.due[u] = 1
-        work.state["due"][0] += 1
-        note_recent(work.recent, u)
+    if u != NULL and work.due[u] != DUE:
+        if not work.due[u]:
+            work.state["due"][0] += 1
+            note_recent(work.recent, u)
+        work.due[u] = DUE
 
 
 @inline

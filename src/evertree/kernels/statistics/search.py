@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.kernels.columns import (
+    BEYOND_NEIGHBOURS,
     BOTH_LISTS,
     BY_NEIGHBOURS,
     EVERYWHERE,
@@ -107,10 +108,10 @@ def may_be_listed(search, i, j, least):
 
 
 @step
-def descend_means(linkage, tree, search, a, limit):
+def descend_means(linkage, tree, search, a, limit, closed):
     """From the root, keep the `width` nodes nearest to `a` on each level, and test every node below them.
 
-    Returns the node sought, NULL if none was found below `limit`, and its ζ. If `a` is a leaf, visited leaves go on its
+    Node `closed` and all below it are left out. Returns the node sought, NULL if none was found below `limit`, and its ζ. If `a` is a leaf, visited leaves go on its
     list. With a limit, a node is dropped if a bound excludes all below it. O(width · depth · m).
     """
     best, smallest = np.int64(NULL), limit
@@ -122,7 +123,7 @@ def descend_means(linkage, tree, search, a, limit):
             p = np.int64(search.front[side, k])
             for turn in range(2):
                 u = np.int64(tree.left[p] if turn == 0 else tree.right[p])
-                if u == a:
+                if u == a or u == closed:
                     continue
                 least = least_sq_dist(tree, a, u)
                 if is_leaf(u):
@@ -143,8 +144,8 @@ def descend_means(linkage, tree, search, a, limit):
 
 
 @step
-def exhaust_means(linkage, tree, search, a, limit, most_steps):
-    """Test every node, except those that a bound excludes. O(n m) at most.
+def exhaust_means(linkage, tree, search, a, limit, closed, most_steps):
+    """Test every node, except those that a bound excludes, and `closed` and all below it. O(n m) at most.
 
     The nearer child comes first; but in many columns the left one, and all that are higher if steps are limited: what
     is known of distances must not decide. Returns the node sought, NULL if there is none below `limit`, and its ζ.
@@ -163,7 +164,7 @@ def exhaust_means(linkage, tree, search, a, limit, most_steps):
         first_sq = 0.0
         for turn in range(2):
             u = np.int64(tree.left[p] if turn == 0 else tree.right[p])
-            if u == a:
+            if u == a or u == closed:
                 continue
             least = least_sq_dist(tree, a, u)
             best, smallest, sq, _ = try_node(linkage, tree, a, u, least, best, smallest, is_measured)
@@ -185,19 +186,26 @@ def partner_by_means(linkage, tree, search, a, limit):
     few; otherwise a descent.
     """
     if search.state["reach"][0] == EVERYWHERE:
-        return exhaust_means(linkage, tree, search, a, limit, np.int64(UNLIMITED))
-    q, value = climb(linkage, tree, search, a, limit)
-    if q != NULL or search.state["reach"][0] == BY_NEIGHBOURS:
-        return q, value
-    if N_HIGH * tree.size[a] > 2.0 * tree.size[tree.state["root"][0]]:
-        return exhaust_means(linkage, tree, search, a, limit, np.int64(MOST_STEPS))
-    return descend_means(linkage, tree, search, a, limit)
+        return exhaust_means(linkage, tree, search, a, limit, np.int64(NULL), np.int64(UNLIMITED))
+    if search.state["reach"][0] != BEYOND_NEIGHBOURS:
+        q, value = climb(linkage, tree, search, a, limit)
+        if q != NULL or search.state["reach"][0] == BY_NEIGHBOURS:
+            return q, value
+    return partner_beyond(linkage, tree, search, a, limit, np.int64(NULL))
+
+
+@step
+def partner_beyond(linkage, tree, search, a, limit, closed):
+    """The same without neighbours. Node `closed` and all below it are left out."""
+    if N_HIGH * tree.size[a] > 2.0 * max(tree.size[tree.state["root"][0]], search.total[0]):
+        return exhaust_means(linkage, tree, search, a, limit, closed, np.int64(MOST_STEPS))
+    return descend_means(linkage, tree, search, a, limit, closed)
 
 
 @step
 def find_near_means(linkage, tree, search, i):
     """Fill the list of leaf `i` by a descent; return the number of steps left. O(width · depth · m)."""
-    descend_means(linkage, tree, search, i, np.inf)
+    descend_means(linkage, tree, search, i, np.inf, np.int64(NULL))
     return TO_EXCHANGE
 
 
@@ -215,7 +223,7 @@ def place_by_means(linkage, tree, search, i):
     if is_leaf(root):
         note_met(search, i, root, np.sqrt(sq_dist(tree.mean, i, root)))
         return root
-    q, _ = descend_means(linkage, tree, search, i, value if is_beside_root else np.inf)
+    q, _ = descend_means(linkage, tree, search, i, value if is_beside_root else np.inf, np.int64(NULL))
     if q != NULL:
         return q
     return root if is_beside_root else np.int64(search.near[i >> 1, 0])

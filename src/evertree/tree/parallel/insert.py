@@ -37,11 +37,10 @@ def insert_some(live: MeanLiveTree, leaves: NDArray[np.int32], should_stop: Call
     if not _is_crowd(live, leaves.size):
         live.insert(leaves[:PART])
         return min(leaves.size, PART)
-    assert live.aim.n_threads is not None
     count = min(leaves.size, live.n_points)
     live.begin_edit()
     live.homogenise()
-    with Threads(live.aim.n_threads) as threads:
+    with Threads(live.aim.n_threads or 1) as threads:
         left = _insert_in_pieces(live, leaves[:count], threads, should_stop)
     for start in range(0, left.size, PART):
         if should_stop():

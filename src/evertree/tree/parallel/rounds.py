@@ -18,9 +18,13 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.kernels.columns import (
+    ASKED,
+    BEYOND_NEIGHBOURS,
     BY_NEIGHBOURS,
+    DUE,
     EVERYWHERE,
     LOST,
+    N_RECENT,
     NO_LIST,
     NULL,
     OWN_LIST,
@@ -36,6 +40,9 @@ from evertree.tree.statistics import MeanLiveTree
 
 #: A smaller tree is refined by a single thread.
 FEWEST_POINTS = 10_000
+
+#: When no more than this is left to do, rounds are not worth it.
+FEW = N_RECENT // 2
 
 #: Treelets have at most this share of the points, within the two limits below.
 _SHARE = 1 / 64
@@ -82,23 +89,33 @@ class Rounds:
         self._live, self._threads, self._to_stable, self._lock = live, threads, to_stable, lock
         self._n_cuts = 0
         self._is_cut_in_vain = False
-        self._rows = np.empty(0, np.int32)
-        self._rows_of = -1  # the numbering that these belong to
-        self._scratch = threads.helpers(live.scratch) if to_stable else None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin with the tree as it is, with these points and numbers of nodes."""
+        live = self._live
+        self._numbering = self._current_numbering()
+        self._rows, self._nodes = np.empty(0, np.int32), np.empty(0, np.int32)
+        self._value = DUE
+        self._scratch = self._threads.helpers(live.scratch) if self._to_stable else None
         self._is_exhaustive = live.search.state["reach"][0] == EVERYWHERE
         per_search = (live.n_points if self._is_exhaustive else _NUMBERS_PER_SEARCH) * (live.n_columns or 1)
         self._most_per_round = int(np.clip(_NUMBERS_PER_ROUND // per_search, _FEWEST_PER_ROUND, _MOST_PER_ROUND))
-        self._per_round = self._most_per_round
 
-    def take(
-        self, began: float, _steps_left: int, _moves_left: int, deadline: float, look: Callable[..., object]
-    ) -> float:
+    def _current_numbering(self) -> tuple[int, ...]:
+        """Numbers that change where points come or leave, or nodes are renumbered."""
+        work = self._live.work.state
+        return int(work["inserted"][0]), int(work["ordered_at"][0]), self._live.n_points, self._live.capacity
+
+    def take(self, began: float, deadline: float, look: Callable[..., object]) -> float:
         """Do part of the remaining work, starting at `began`; return when it ended.
 
         `look` is called from time to time, with a function that it must call before it lets anyone see the tree. A long
         part stops at the deadline.
         """
         live = self._live
+        if self._numbering != self._current_numbering():
+            self._begin()
         n_pending, n_inserted = live.n_pending, int(live.work.state["inserted"][0])
         seconds_left = deadline - began
         has_time = seconds_left > _SECONDS_TO_CUT * live.n_points
@@ -139,6 +156,8 @@ class Rounds:
         place = np.empty(live.tree.parent.size, np.int32)
         is_stopped = False
         open_ones: set[Treelet] = set()
+        searched: list[tuple[NDArray[np.int32], int]] = []
+        live.has_threads = True
         putting_back = threading.Lock()
         has_lists = self._to_stable and live.search.state["fresh"][0] == 0 and not self._is_exhaustive
 
@@ -156,16 +175,18 @@ class Rounds:
                 return
             with or_stop():
                 treelet = Treelet(live, *piece, place)
-                if has_lists:  # a descent finds more in the whole tree, so it is made there
-                    treelet.search.state["reach"][0] = BY_NEIGHBOURS
+                if has_lists:
+                    treelet.search.state["notes"][0] = NO_LIST
                 open_ones.add(treelet)
                 try:
                     treelet.refine(self._to_stable, lambda: is_stopped)
                 finally:
                     with putting_back, access:
-                        treelet.put_back(live)
+                        treelet.put_back(live, has_lists)
                         treelet.count(live)
                         open_ones.discard(treelet)
+                if has_lists:
+                    searched.append(treelet.nodes_and_root)
 
         def settle() -> None:
             with access:
@@ -188,6 +209,10 @@ class Rounds:
                 todo = [piece for piece in todo if np.any(live.work.mark[piece[1][:-1]] & QUEUED)]
             self._threads.each(refine, todo, watch)
             settle()
+            for nodes, root in searched:
+                self._search_outside(nodes, root)
+                if is_stopped: break
+            settle()
             has_lists = False  # its leaves stand for subtrees
             if not is_stopped and pieces.stops.size:
                 finer = treelets.cut(live, most // _OVERLAP)  # so that the roots of the pieces are in it
@@ -195,6 +220,19 @@ class Rounds:
         finally:
             with Uninterrupted():  # otherwise checks would be lost
                 settle()
+                live.has_threads = False
+
+    def _search_outside(self, nodes: NDArray[np.int32], root: int) -> None:
+        """Search for blocking pairs between nodes of a piece, with this root, and all others."""
+        live = self._live
+        assert self._scratch is not None
+
+        def search_for(some: slice, scratch: tuple[Any, Any]) -> None:
+            tree, search = scratch
+            search.state["notes"][0], search.state["reach"][0] = NO_LIST, BEYOND_NEIGHBOURS
+            kernels.shared.rounds.search_outside(tree, live.work, search, live.tag, nodes[some], root)
+
+        self._threads.divide(search_for, nodes.size, self._scratch)
 
     def _improve_lists(self) -> None:
         """Improve the lists of neighbours of some points by one step."""
@@ -224,9 +262,7 @@ class Rounds:
     def _next_rows(self) -> NDArray[np.int32]:
         """Some points whose lists are farthest from being good, by row in memory order."""
         live, search = self._live, self._live.search
-        if self._rows.size == 0 or self._rows_of != live.work.state["ordered_at"][0]:
-            self._rows_of = int(live.work.state["ordered_at"][0])
-            self._rows = np.empty(0, np.int32)
+        if self._rows.size == 0:
             fresh = search.fresh[: int(live.tree.state["leaf_top"][0])]
             fresh[live.tree.parent[: 2 * fresh.size : 2] <= NULL] = 0  # these are detached
             search.state["fresh"][0] = int(fresh.sum())
@@ -254,25 +290,35 @@ class Rounds:
 
     def _search(self) -> None:
         """Search for blocking pairs with some of the due nodes, and make the grafts."""
-        live, work = self._live, self._live.work
+        live = self._live
         assert self._scratch is not None
         nodes = self._next_due()
         partners = np.empty(nodes.size, np.int32)
+        by_neighbours = self._value == DUE and not self._is_exhaustive
+        reach = EVERYWHERE if self._is_exhaustive else BY_NEIGHBOURS if by_neighbours else BEYOND_NEIGHBOURS
 
         def search_for(some: slice, scratch: tuple[Any, Any]) -> None:
             tree, search = scratch
-            search.state["notes"][0] = NO_LIST
+            search.state["notes"][0], search.state["reach"][0] = NO_LIST, reach
             kernels.shared.rounds.find_partners(tree, search, live.tag, nodes[some], partners[some])
 
         self._threads.divide(search_for, nodes.size, self._scratch)
-        kernels.shared.rounds.graft_found(live.tree, work, live.search, live.tag, nodes, partners)
+        columns = live.tree, live.work, live.search, live.tag
+        kernels.shared.rounds.graft_found(*columns, nodes, partners, int(by_neighbours))
 
     def _next_due(self) -> NDArray[np.int32]:
-        """The next nodes due for a search, in memory order, continuing after the last ones."""
+        """Some of the nodes that are due for a search, in memory order.
+
+        First, all of them ask their neighbours, which is cheap and finds most partners; when none is left that has not,
+        they look farther.
+        """
         live, work = self._live, self._live.work
-        nodes = np.empty(self._per_round, np.int32)
-        count = kernels.shared.rounds.take_due(live.tree, work, nodes)
-        return nodes[:count]
+        if self._nodes.size == 0:
+            due = work.due[: live.n_used]
+            self._value = DUE if np.any(due == DUE) else ASKED
+            self._nodes = np.flatnonzero(due == self._value).astype(np.int32)
+        nodes, self._nodes = self._nodes[: self._per_round].copy(), self._nodes[self._per_round :]
+        return nodes[: kernels.shared.rounds.take_due(live.tree, work, nodes, self._value)]
 
 
 def warm_up(live: MeanLiveTree) -> None:
@@ -291,9 +337,9 @@ def warm_up(live: MeanLiveTree) -> None:
         tree, search = toy.scratch()
         none, steps = np.empty(0, np.int32), np.empty(0, np.uint8)
         lists = np.empty((0, search.near.shape[1]), np.int32), np.empty((0, search.near.shape[1]), live.dtype)
-        kernels.shared.rounds.take_due(toy.tree, toy.work, none)
+        kernels.shared.rounds.take_due(toy.tree, toy.work, none, DUE)
         kernels.shared.rounds.find_partners(tree, search, live.tag, none, none)
-        kernels.shared.rounds.graft_found(toy.tree, toy.work, toy.search, toy.tag, none, none)
+        kernels.shared.rounds.graft_found(toy.tree, toy.work, toy.search, toy.tag, none, none, 1)
         kernels.shared.rounds.fill_lists(tree, search, live.tag, none, steps)
         kernels.shared.rounds.ask_lists(tree, search, none, *lists)
         kernels.shared.rounds.share_lists(search, none, *lists, 0, 0)

@@ -112,13 +112,14 @@ class Treelet(MeanLiveTree):
         self.tree = self.tree._replace(sketch=new_sketches(0, live.tree.sketch.direction))
         self.may_sketch = False  # it keeps these directions
         self._lay_out(bottoms.size + n_more)
-        self._bottoms, self._inner, self._root = bottoms, inner, int(inner[-1])
+        self._bottoms, self._inner, self._root, self._place = bottoms, inner, int(inner[-1]), place
         self._counted = np.zeros(1, WORK_STATE)
         self.work.state["goal"][0] = live.work.state["goal"][0]
         self._lightest = live._lightest
         if live.search.fresh.size:
             self.prepare_search()
             self.search.state["reach"] = live.search.state["reach"]  # an automatic width is that of the whole tree
+            self.search.total[0] = live.tree.size[live.root]
         kernels.statistics.treelets.copy_out(
             live.tree, live.work, live.search, bottoms, inner, place, self.tree, self.work, self.search
         )
@@ -157,8 +158,15 @@ class Treelet(MeanLiveTree):
             live.work.state[name] += done[name] - self._counted[name]
         self._counted = done
 
-    def put_back(self, live: MeanLiveTree) -> None:
-        """Write the treelet back into the tree. Once all are back, call `recount`."""
-        kernels.statistics.treelets.copy_in(
-            live.tree, live.work, self._bottoms, self._inner, self._root, self.tree, self.work
-        )
+    def put_back(self, live: MeanLiveTree, is_searched: bool = False) -> None:
+        """Write the treelet back into the tree. Once all are back, call `recount`.
+
+        If it `is_searched`, it was refined by good lists of neighbours as far as it was refined.
+        """
+        columns = live.tree, live.work, live.search, self._bottoms, self._inner, self._place, self._root
+        kernels.statistics.treelets.copy_in(*columns, self.tree, self.work, int(is_searched))
+
+    @property
+    def nodes_and_root(self) -> tuple[NDArray[np.int32], int]:
+        """Its nodes in the tree, and the one that is its root when it is back."""
+        return np.concatenate([self._bottoms, self._inner]), int(self._inner[self.root >> 1])
