@@ -15,6 +15,7 @@ from scipy.cluster.hierarchy import is_valid_linkage
 import evertree as et
 from evertree.errors import ParameterError, UnknownKeyError, UnknownNodeError
 from evertree.tree import refine
+from evertree.tree.parallel import rounds
 from helpers import ONE_OF_EACH
 
 #: Points come and go in batches of so many: at each moment, all of a batch are there, or none.
@@ -187,7 +188,9 @@ def test_each_answer_is_of_one_moment_for_every_linkage(linkage, metric, rng):
 @pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("linkage", "metric"), [("ward", "euclidean"), ("complete", "euclidean")])
 def test_a_tree_is_read_while_it_is_refined_however_long_that_takes(linkage, metric, n_jobs, rng, monkeypatch):
-    monkeypatch.setattr(refine, "FEWEST_POINTS", 30)
+    monkeypatch.setattr(rounds, "FEWEST_POINTS", 30)
+    monkeypatch.setattr(rounds, "FEWEST_NUMBERS", 0)
+    monkeypatch.setattr(refine, "FEW", 0)
     monkeypatch.setattr(refine, "_PROGRESS_EVERY", 0.0)
     monkeypatch.setattr(refine, "_SLICE", 0.0)
     h = et.Hierarchy.random(batch(rng, 100), linkage, metric, n_jobs=n_jobs)
@@ -218,7 +221,9 @@ def test_a_tree_is_read_while_it_is_refined_however_long_that_takes(linkage, met
 
 
 def test_a_copy_of_a_tree_that_threads_refine_is_refined_on(rng, monkeypatch):
-    monkeypatch.setattr(refine, "FEWEST_POINTS", 30)
+    monkeypatch.setattr(rounds, "FEWEST_POINTS", 30)
+    monkeypatch.setattr(rounds, "FEWEST_NUMBERS", 0)
+    monkeypatch.setattr(refine, "FEW", 0)
     monkeypatch.setattr(refine, "_PROGRESS_EVERY", 0.0)
     monkeypatch.setattr(refine, "_SLICE", 0.0)
     h = et.Hierarchy.random(batch(rng, 90), goal="homogeneous", n_jobs=2)

@@ -11,8 +11,8 @@ import pytest
 import evertree as et
 from evertree.kernels.statistics.means import sq_dist
 from evertree.kernels.statistics.sketches import least_sq_dist
-from evertree.tree import statistics
-from evertree.tree.parallel import insert, rounds
+from evertree.tree import refine, statistics
+from evertree.tree.parallel import rounds
 from helpers import hard_data
 
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
@@ -95,7 +95,8 @@ def test_bounds_say_something(rng, dtype):
 @pytest.mark.parametrize("search_width", [4, None])
 def test_the_tree_is_the_same(monkeypatch, linkage, metric, dtype, n_jobs, search_width):
     monkeypatch.setattr(rounds, "FEWEST_POINTS", 100)
-    monkeypatch.setattr(insert, "FEWEST_POINTS", 100)
+    monkeypatch.setattr(rounds, "FEWEST_NUMBERS", 0)
+    monkeypatch.setattr(refine, "FEW", 0)
     monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 100)
     found = []
     for fewest in (10, 10**9):

@@ -88,7 +88,7 @@ def contents(state: State) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     arrays["tree.state"] = live.tree.state.view(np.int64)
     arrays["work.pending"] = live.work.stack[: live.work.state["pending"][0]]
     arrays["work.mark"] = live.work.mark[:used]
-    arrays["work.due"] = live.work.due[:used]
+    arrays["work.due"] = (live.work.due[:used] != 0).astype(np.uint8)
     arrays["work.state"] = live.work.state.view(np.int64)[:_N_SAVED]
     for name in ("near", "near_value", "fresh"):
         arrays[f"search.{name}"] = getattr(live.search, name)[: used // 2]

@@ -86,6 +86,7 @@ STABLE_FROM_BELOW = 2  # the same, the lowest first
 # Values of `Worklist.due`, if it is not 0.
 DUE = 1  # a blocking pair may have arisen with the node since it was searched
 ASKED = 2  # the same, but the neighbours of some members are in none: a descent is left
+INSIDE = 3  # the same, but it has been searched within a piece of the tree
 
 # Bits of `Worklist.mark`.
 QUEUED = 1  # the node is on the stack
@@ -293,7 +294,7 @@ class Worklist(NamedTuple):
 
     stack: Ints  # (capacity,) each node is in it at most once
     mark: ByteColumn  # (capacity,) bits QUEUED, STALE and WAITS
-    due: ByteColumn  # (capacity,) 0, DUE or ASKED: whether the node is to be searched
+    due: ByteColumn  # (capacity,) 0, or one of the values above: whether the node is to be searched
     recent: Ints  # (1 + N_RECENT,) how many nodes have become due lately, and which: all that are, unless it is LOST
     state: WorkState  # (1,)
 

@@ -14,7 +14,7 @@ from evertree.kernels.columns import UNLIMITED
 from evertree.locking import ReadWriteLock, Uninterrupted
 from evertree.tree import LiveTree
 from evertree.tree.base import REORDER_SHARE
-from evertree.tree.parallel.rounds import FEW, FEWEST_POINTS, Rounds
+from evertree.tree.parallel.rounds import FEW, Rounds, is_large
 from evertree.tree.parallel.threads import Threads
 from evertree.tree.repair import new_exact
 from evertree.tree.statistics import MeanLiveTree
@@ -168,7 +168,7 @@ class _Rounds:
 @contextmanager
 def _steps(live: LiveTree, to_stable: bool, is_exact: bool, lock: ReadWriteLock) -> Iterator[_Steps | _Rounds]:
     """What refines a tree: which it is does not depend on the number of threads. Budgets that are exact need steps."""
-    if is_exact or not isinstance(live, MeanLiveTree) or live.n_points < FEWEST_POINTS:
+    if is_exact or not isinstance(live, MeanLiveTree) or not is_large(live):
         yield _Steps(live, to_stable, lock)
     else:
         with ExitStack() as cleanup:

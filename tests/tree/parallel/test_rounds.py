@@ -25,8 +25,9 @@ pytestmark = pytest.mark.usefixtures("searched")
 @pytest.fixture(autouse=True)
 def small_is_large(monkeypatch):
     """Threads work on trees of some hundred points."""
-    monkeypatch.setattr(refine, "FEWEST_POINTS", 30)
-    monkeypatch.setattr(insert, "FEWEST_POINTS", 40)
+    monkeypatch.setattr(rounds, "FEWEST_POINTS", 30)
+    monkeypatch.setattr(rounds, "FEWEST_NUMBERS", 0)
+    monkeypatch.setattr(refine, "FEW", 0)
     monkeypatch.setattr(insert, "_SHARE", 1 / 8)
     monkeypatch.setattr(insert, "_FINE_SHARE", 1 / 20)
     monkeypatch.setattr(insert, "PART", 16)

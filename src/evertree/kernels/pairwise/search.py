@@ -119,7 +119,7 @@ def partner_by_pairs(linkage, tree, search, a, limit):
         or FEW * collect_rows(tree, a, tree.pairs.rows) >= tree.state["n_points"][0]
     ):
         return exhaust_pairs(linkage, tree, a, limit)
-    return climb(linkage, tree, search, a, limit)
+    return climb(linkage, tree, search, a, limit, search.stack[:0])
 
 
 @step

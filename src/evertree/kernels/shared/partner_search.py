@@ -18,12 +18,6 @@ N_MEMBERS = 4
 
 
 @inline
-def n_members(a):
-    """How many members of `a` are asked for their neighbours."""
-    return 1 if is_leaf(a) else N_MEMBERS
-
-
-@inline
 def some_member(tree, a, number):
     """A leaf below `a`: usually a different one for each number."""
     u = np.int64(a)
@@ -45,19 +39,20 @@ value_up_to = choose("tree", {MeanTree: _value_of_means, PairTree: value_below})
 
 
 @step
-def climb(linkage, tree, search, a, limit):
+def climb(linkage, tree, search, a, limit, piece):
     """Follow the neighbours of some members of `a`, and test those of their ancestors that coexist with `a`.
 
-    Returns the one with the smallest ζ, NULL if none was found below `limit`, and ζ.
+    If it is known of each node in which piece of the tree it is, those in the piece of `a` are not followed. Returns
+    the one with the smallest ζ, NULL if none was found below `limit`, and ζ.
     """
     stamp = begin_search(search)
     best, smallest = np.int64(NULL), limit
     root, height_a, parent_a = tree.state["root"][0], tree.height[a], tree.parent[a]
-    for number in range(n_members(a)):
+    for number in range(1 if is_leaf(a) else N_MEMBERS):
         row = some_member(tree, a, number) >> 1
         for k in range(search.near.shape[1]):
             u = np.int64(search.near[row, k])
-            if u == NULL or not hangs(tree, u):
+            if u == NULL or not hangs(tree, u) or (piece.size > 0 and piece[u] == piece[a]):
                 continue
             while u != root and search.seen[u] != stamp and tree.height[u] < smallest:
                 search.seen[u] = stamp

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import ASKED, DUE, NULL, UNLIMITED, MeanTree, Search, Tree, Worklist
+from evertree.kernels.columns import ASKED, DUE, INSIDE, NULL, UNLIMITED, MeanTree, Search, Tree, Worklist
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.check import is_blocking
 from evertree.kernels.shared.graft import resolve
 from evertree.kernels.shared.homogenise import homogenise
 from evertree.kernels.shared.neighbours import begin_search, between, forget_near, note_in, note_one
-from evertree.kernels.shared.partner_search import value_up_to
+from evertree.kernels.shared.partner_search import climb, value_up_to
 from evertree.kernels.shared.stabilise import fill_list, find_partner, guard_level
 from evertree.kernels.shared.topology import hangs
 from evertree.kernels.shared.worklist import clear_due, note_due
@@ -31,16 +31,19 @@ def find_partners(tree: MeanTree, search: Search, linkage: AnyLinkage, nodes: In
 
 @kernel
 def search_outside(
-    tree: MeanTree, work: Worklist, search: Search, linkage: AnyLinkage, nodes: Ints, root: int
+    tree: MeanTree, work: Worklist, search: Search, linkage: AnyLinkage, nodes: Ints, piece: Ints, root: int
 ) -> None:
-    """Search for blocking pairs of `nodes`, all below `root`, with others, where neighbours have been asked.
+    """Search for blocking pairs of `nodes`, of the piece below `root`, with others, where it was searched.
 
-    Those which are in one are due for a search of the whole tree; the others are not due any more. They are not
-    counted: others may do the same elsewhere.
+    ``piece[u]`` is the number of the piece of `u`. Nodes in such a pair are due for a search of the whole tree; the
+    others are not due any more. They are not counted: others may do the same elsewhere.
     """
     for u in nodes:
-        if work.due[u] == ASKED and tree.parent[u] > NULL:
-            q, _ = partner_beyond(linkage, tree, search, np.int64(u), tree.height[tree.parent[u]], np.int64(root))
+        if work.due[u] == INSIDE and tree.parent[u] > NULL:
+            a, limit = np.int64(u), tree.height[tree.parent[u]]
+            q, _ = climb(linkage, tree, search, a, limit, piece)
+            if q == NULL:
+                q, _ = partner_beyond(linkage, tree, search, a, limit, np.int64(root))
             work.due[u] = 0 if q == NULL else DUE
 
 

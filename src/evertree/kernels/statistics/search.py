@@ -111,8 +111,9 @@ def may_be_listed(search, i, j, least):
 def descend_means(linkage, tree, search, a, limit, closed):
     """From the root, keep the `width` nodes nearest to `a` on each level, and test every node below them.
 
-    Node `closed` and all below it are left out. Returns the node sought, NULL if none was found below `limit`, and its ζ. If `a` is a leaf, visited leaves go on its
-    list. With a limit, a node is dropped if a bound excludes all below it. O(width · depth · m).
+    Node `closed` and all below it are left out. Returns the node sought, NULL if none was found below `limit`, and its
+    ζ. If `a` is a leaf, visited leaves go on its list. With a limit, a node is dropped if a bound excludes all below
+    it. O(width · depth · m).
     """
     best, smallest = np.int64(NULL), limit
     search.front[0, 0] = tree.state["root"][0]
@@ -123,7 +124,7 @@ def descend_means(linkage, tree, search, a, limit, closed):
             p = np.int64(search.front[side, k])
             for turn in range(2):
                 u = np.int64(tree.left[p] if turn == 0 else tree.right[p])
-                if u == a or u == closed:
+                if u == a or u == closed:  # noqa: SIM109  a tuple is slower
                     continue
                 least = least_sq_dist(tree, a, u)
                 if is_leaf(u):
@@ -164,7 +165,7 @@ def exhaust_means(linkage, tree, search, a, limit, closed, most_steps):
         first_sq = 0.0
         for turn in range(2):
             u = np.int64(tree.left[p] if turn == 0 else tree.right[p])
-            if u == a or u == closed:
+            if u == a or u == closed:  # noqa: SIM109  a tuple is slower
                 continue
             least = least_sq_dist(tree, a, u)
             best, smallest, sq, _ = try_node(linkage, tree, a, u, least, best, smallest, is_measured)
@@ -188,7 +189,7 @@ def partner_by_means(linkage, tree, search, a, limit):
     if search.state["reach"][0] == EVERYWHERE:
         return exhaust_means(linkage, tree, search, a, limit, np.int64(NULL), np.int64(UNLIMITED))
     if search.state["reach"][0] != BEYOND_NEIGHBOURS:
-        q, value = climb(linkage, tree, search, a, limit)
+        q, value = climb(linkage, tree, search, a, limit, search.stack[:0])
         if q != NULL or search.state["reach"][0] == BY_NEIGHBOURS:
             return q, value
     return partner_beyond(linkage, tree, search, a, limit, np.int64(NULL))

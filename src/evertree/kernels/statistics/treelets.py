@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import ASKED, DUE, LOST, NULL, QUEUED, MeanTree, Search, Tree, Worklist
+from evertree.kernels.columns import DUE, INSIDE, LOST, NULL, QUEUED, MeanTree, Search, Tree, Worklist
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.shared.neighbours import forget_near, note_in
-from evertree.kernels.shared.partner_search import n_members, some_member
 from evertree.kernels.shared.topology import is_leaf, new_inner, replace_child, sibling
 from evertree.kernels.shared.worklist import note_due, push, refresh
 from evertree.kernels.signatures import AnyLinkage, Ints
@@ -152,26 +151,12 @@ def flag(work, u):
             work.mark[u] |= QUEUED
 
 
-@inline
-def has_asked(search, bottoms, place, small, v):
-    """Whether all neighbours that node `v` of a treelet asks are in the treelet, too. O(N_NEAR)."""
-    for number in range(n_members(v)):
-        row = bottoms[some_member(small, v, number) >> 1] >> 1
-        for k in range(search.near.shape[1]):
-            j = np.int64(search.near[row, k])
-            if j != NULL and number_in(bottoms, place, j) == NULL:
-                return False
-    return True
-
-
 @kernel
 def copy_in(
     tree: MeanTree,
     work: Worklist,
-    search: Search,
     bottoms: Ints,
     inner: Ints,
-    place: Ints,
     root: int,
     small: MeanTree,
     small_work: Worklist,
@@ -180,8 +165,9 @@ def copy_in(
     """Put a treelet back, whose root was `root`. It may have more leaves and inner nodes than when it was cut out.
 
     What changed becomes due, because blocking pairs with nodes outside the treelet have not been searched for. If those
-    within have been, it is noted where neighbours need not be asked again. What is still pending in it stays pending. Checks that the treelet does not have, at its root, at its leaves and beside it, are flagged if they
-    read what changed. Nothing is counted: `count_flags` does that when all treelets are back.
+    within have been, that is noted. What is still pending in it stays pending. Checks that the treelet does not have,
+    at its root, at its leaves and beside it, are flagged if they read what changed. Nothing is counted: `count_flags`
+    does that when all treelets are back.
     """
     above = np.int64(tree.parent[root])
     top = outer_number(bottoms, inner, np.int64(small.state["root"][0]))
@@ -203,8 +189,8 @@ def copy_in(
                 flag(work, u)
     for v in range(2 * inner.size + 1):
         u = outer_number(bottoms, inner, v)
-        if is_searched and work.due[u] and not small_work.due[v] and has_asked(search, bottoms, place, small, v):
-            work.due[u] = ASKED
+        if is_searched and work.due[u] and not small_work.due[v]:
+            work.due[u] = INSIDE
         tree.parent[u] = outer_number(bottoms, inner, np.int64(small.parent[v]))
         if is_leaf(v):
             continue

@@ -14,12 +14,10 @@ from evertree import kernels
 from evertree.kernels.columns import OWN_LIST
 from evertree.tree.base import PART
 from evertree.tree.parallel import treelets
+from evertree.tree.parallel.rounds import is_large
 from evertree.tree.parallel.threads import Threads
 from evertree.tree.parallel.treelets import Cut, Treelet
 from evertree.tree.statistics import MeanLiveTree
-
-#: Into a smaller tree, points are inserted by a single thread.
-FEWEST_POINTS = 8_192
 
 #: The tree is cut into pieces of at most this share of its points, and into finer ones to route points to them.
 _SHARE = 1 / 64
@@ -51,7 +49,7 @@ def insert_some(live: MeanLiveTree, leaves: NDArray[np.int32], should_stop: Call
 
 def _is_crowd(live: MeanLiveTree, count: int) -> bool:
     """Whether `count` points are enough to make cutting the tree into pieces worthwhile."""
-    return live.aim.is_stable and live.n_points >= FEWEST_POINTS and _FEWEST_SHARE * count >= live.n_points
+    return live.aim.is_stable and is_large(live) and _FEWEST_SHARE * count >= live.n_points
 
 
 def _insert_in_pieces(

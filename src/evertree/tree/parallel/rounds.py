@@ -23,6 +23,7 @@ from evertree.kernels.columns import (
     BY_NEIGHBOURS,
     DUE,
     EVERYWHERE,
+    INSIDE,
     LOST,
     N_RECENT,
     NO_LIST,
@@ -38,14 +39,14 @@ from evertree.tree.parallel.threads import Threads
 from evertree.tree.parallel.treelets import Treelet
 from evertree.tree.statistics import MeanLiveTree
 
-#: A smaller tree is refined by a single thread.
-FEWEST_POINTS = 10_000
+#: A tree of fewer points, or fewer numbers, is refined in steps.
+FEWEST_POINTS, FEWEST_NUMBERS = 10_000, 1 << 20
 
 #: When no more than this is left to do, rounds are not worth it.
 FEW = N_RECENT // 2
 
 #: Treelets have at most this share of the points, within the two limits below.
-_SHARE = 1 / 64
+_SHARE = 1 / 32
 _SMALLEST, _LARGEST = 4_096, 1 << 17
 
 #: The tree is cut again while more than one in this many nodes is pending: every other time at other boundaries.
@@ -61,9 +62,11 @@ _SECONDS_TO_CUT, _SECONDS_TO_SETTLE = 1e-6, 1e-7
 #: Checks that one thread makes between looks at the clock.
 _CHECKS_AT_ONCE = 1 << 14
 
-#: A search, or a list, costs about as much as comparing this many numbers; and the numbers of a whole round.
+#: A search, or a list, costs about as much as comparing this many numbers; the numbers of a whole round, and those
+#: between two looks at whether to stop.
 _NUMBERS_PER_SEARCH = 400
 _NUMBERS_PER_ROUND = 1 << 25
+_NUMBERS_AT_ONCE = 1 << 22
 _FEWEST_PER_ROUND, _MOST_PER_ROUND = 64, 1 << 13
 
 #: In the last seconds before a deadline, rounds are shorter by this factor.
@@ -94,6 +97,7 @@ class Rounds:
     def _begin(self) -> None:
         """Begin with the tree as it is, with these points and numbers of nodes."""
         live = self._live
+        self._forget_inside()
         self._numbering = self._current_numbering()
         self._rows, self._nodes = np.empty(0, np.int32), np.empty(0, np.int32)
         self._value = DUE
@@ -208,10 +212,7 @@ class Rounds:
             if live.n_pending:
                 todo = [piece for piece in todo if np.any(live.work.mark[piece[1][:-1]] & QUEUED)]
             self._threads.each(refine, todo, watch)
-            settle()
-            for nodes, root in searched:
-                self._search_outside(nodes, root)
-                if is_stopped: break
+            self._search_outside(searched, lambda: is_stopped, watch)
             settle()
             has_lists = False  # its leaves stand for subtrees
             if not is_stopped and pieces.stops.size:
@@ -219,20 +220,44 @@ class Rounds:
                 self._threads.each(refine, [finer.above()], watch)
         finally:
             with Uninterrupted():  # otherwise checks would be lost
+                self._forget_inside()
                 settle()
                 live.has_threads = False
 
-    def _search_outside(self, nodes: NDArray[np.int32], root: int) -> None:
-        """Search for blocking pairs between nodes of a piece, with this root, and all others."""
-        live = self._live
-        assert self._scratch is not None
+    def _search_outside(
+        self,
+        pieces: list[tuple[NDArray[np.int32], int]],
+        should_stop: Callable[[], bool],
+        watch: Callable[[bool], object],
+    ) -> None:
+        """Search for blocking pairs between nodes of pieces, each with its root, and others."""
+        if not pieces:
+            return
+        live, scratch = self._live, self._scratch
+        assert scratch is not None
+        piece = np.full(live.tree.parent.size, NULL, np.int32)
+        for number, (nodes, _) in enumerate(pieces):
+            piece[nodes] = number
+        count = max(_NUMBERS_AT_ONCE // (_NUMBERS_PER_SEARCH * (live.n_columns or 1)), 1)
+        parts = [(nodes[k : k + count], root) for nodes, root in pieces for k in range(0, nodes.size, count)]
 
-        def search_for(some: slice, scratch: tuple[Any, Any]) -> None:
-            tree, search = scratch
-            search.state["notes"][0], search.state["reach"][0] = NO_LIST, BEYOND_NEIGHBOURS
-            kernels.shared.rounds.search_outside(tree, live.work, search, live.tag, nodes[some], root)
+        def search_for(part: tuple[NDArray[np.int32], int]) -> None:
+            if should_stop():
+                return
+            helper = scratch.get()
+            try:
+                tree, search = helper
+                search.state["notes"][0], search.state["reach"][0] = NO_LIST, BEYOND_NEIGHBOURS
+                kernels.shared.rounds.search_outside(tree, live.work, search, live.tag, part[0], piece, part[1])
+            finally:
+                scratch.put(helper)
 
-        self._threads.divide(search_for, nodes.size, self._scratch)
+        self._threads.each(search_for, parts, watch)
+
+    def _forget_inside(self) -> None:
+        """Nodes that have not been searched beyond their pieces are due for any search."""
+        due = self._live.work.due
+        due[due == INSIDE] = DUE
 
     def _improve_lists(self) -> None:
         """Improve the lists of neighbours of some points by one step."""
@@ -321,9 +346,14 @@ class Rounds:
         return nodes[: kernels.shared.rounds.take_due(live.tree, work, nodes, self._value)]
 
 
+def is_large(live: MeanLiveTree) -> bool:
+    """Whether a tree is cut into pieces where there is much to do."""
+    return live.n_points >= FEWEST_POINTS and live.n_points * (live.n_columns or 1) >= FEWEST_NUMBERS
+
+
 def warm_up(live: MeanLiveTree) -> None:
     """Compile, or load from disk, what threads need, once per tree, so that deadlines are met: on a tiny tree."""
-    if live.is_warm or live.n_points < FEWEST_POINTS:
+    if live.is_warm or not is_large(live):
         return
     live.is_warm = True
     root = live.root

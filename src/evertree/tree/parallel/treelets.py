@@ -112,7 +112,7 @@ class Treelet(MeanLiveTree):
         self.tree = self.tree._replace(sketch=new_sketches(0, live.tree.sketch.direction))
         self.may_sketch = False  # it keeps these directions
         self._lay_out(bottoms.size + n_more)
-        self._bottoms, self._inner, self._root, self._place = bottoms, inner, int(inner[-1]), place
+        self._bottoms, self._inner, self._root = bottoms, inner, int(inner[-1])
         self._counted = np.zeros(1, WORK_STATE)
         self.work.state["goal"][0] = live.work.state["goal"][0]
         self._lightest = live._lightest
@@ -163,7 +163,7 @@ class Treelet(MeanLiveTree):
 
         If it `is_searched`, it was refined by good lists of neighbours as far as it was refined.
         """
-        columns = live.tree, live.work, live.search, self._bottoms, self._inner, self._place, self._root
+        columns = live.tree, live.work, self._bottoms, self._inner, self._root
         kernels.statistics.treelets.copy_in(*columns, self.tree, self.work, int(is_searched))
 
     @property
