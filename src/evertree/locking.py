@@ -69,7 +69,7 @@ class ReadWriteLock:
 def editing(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
     """Decorate a method that changes a hierarchy: one at a time, and never during a read.
 
-    It is refused to code that is reading the hierarchy, such as a metric, and to a progress callback while several
+    It is refused to code that is reading the hierarchy, such as a metric, and to a progress callback while
     threads refine it.
     """
 
@@ -81,8 +81,8 @@ def editing(verb: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S,
         with lock.edits:
             if self.state.live.has_threads:
                 raise ParameterError(
-                    "a progress callback of a refinement by several threads may read and copy the hierarchy, but not "
-                    "edit it: do that when refine() has returned, or create the hierarchy with n_jobs=None"
+                    "a progress callback of the refinement of a large tree may read and copy the hierarchy, but not "
+                    "edit it: do that when refine() has returned, which refine(seconds=...) does early"
                 )
             with lock.queue:  # waiting readers go first
                 pass

@@ -176,7 +176,7 @@ class LiveTree(ABC):
     #: The linkage, as kernels see it.
     tag: Tag
 
-    #: Whether several threads are refining it: it may then be read and copied, but not edited.
+    #: Whether threads are refining it: it may then be read and copied, but not edited.
     has_threads = False
 
     #: Number of points inserted when threads last searched it in pieces.

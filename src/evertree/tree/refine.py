@@ -160,6 +160,8 @@ class _Rounds:
                 live.list_recent()
             return self._steps.take(began, steps_left, moves_left, deadline, look)
         if self._rounds is None:
+            live.has_threads = True
+            self._cleanup.callback(setattr, live, "has_threads", False)
             threads = self._cleanup.enter_context(Threads(live.aim.n_threads or 1))
             self._rounds = Rounds(live, threads, self._to_stable, self._lock)
         return self._rounds.take(began, deadline, look)

@@ -408,12 +408,7 @@ class MeanLiveTree(LiveTree):
             place[kind] = np.sort(kind)
         rows = place[::2] >> 1
         self._permute(place, rows)
-        for name in ("parent", "left", "right"):
-            column = getattr(self.tree, name)
-            points_to = column[nodes]
-            column[place[nodes]] = np.where(points_to == NULL, NULL, place[points_to])
-        for column in (self.tree.birth, self.tree.size, self.tree.height, self.work.mark, self.work.due):
-            column[place[nodes]] = column[nodes]
+        kernels.shared.reorder.relabel_nodes(self.tree, nodes, place)
         self.tree.state["root"][0] = place[self.root]
         pending = self.work.stack[: self.n_pending]
         pending[:] = place[pending]
@@ -473,15 +468,13 @@ class MeanLiveTree(LiveTree):
 
     def _permute(self, place: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
         """Move the columns of nodes, and of points by row, to their new places."""
-        columns = [self.tree.variance, self.tree.radius]
-        matrices = [self.tree.mean]
+        records = self.tree.parent.base  # the columns that are views of them move together
+        assert records is not None
+        permute(records.view(np.float64).reshape(place.size, -1), place)
+        permute(self.tree.mean, place)
         if len(self.tree.sketch.direction):
-            columns.append(self.tree.sketch.slip)
-            matrices.append(self.tree.sketch.value)
-        for column in columns:
-            column[place] = column.copy()
-        for matrix in matrices:
-            permute(matrix, place)
+            self.tree.sketch.slip[place] = self.tree.sketch.slip.copy()
+            permute(self.tree.sketch.value, place)
         if self.kept is not None:
             permute(self.kept, rows)
 

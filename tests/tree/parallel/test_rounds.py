@@ -106,7 +106,7 @@ def test_a_random_tree_is_refined_in_treelets(linkage, goal, monkeypatch):
     n_treelets = []
     put_back = treelets.Treelet.put_back
     monkeypatch.setattr(
-        treelets.Treelet, "put_back", lambda self, live: (n_treelets.append(self.n_points), put_back(self, live))
+        treelets.Treelet, "put_back", lambda self, *args: (n_treelets.append(self.n_points), put_back(self, *args))
     )
     trees = []
     for n_jobs in (1, 2):
@@ -490,7 +490,7 @@ def test_a_partner_that_is_not_to_be_had_is_not_searched_for_again(linkage):
     leaf = h.leaf(0)
     nodes, partners = np.array([leaf], np.int32), np.array([h.parent(h.parent(leaf))], np.int32)
     live.work.due[leaf], live.work.state["due"][0] = 1, 1
-    kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
+    kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners, 0)
     assert live.n_due == 0
     assert live.n_pending == 0
 
@@ -504,7 +504,7 @@ def test_a_graft_that_is_no_longer_wanted_is_not_made(linkage):
     live, before = h.state.live, h.linkage_matrix()
     nodes, partners = (np.array([h.leaf(key) for key in keys], np.int32) for keys in ((1, 3), (2, 0)))
     live.note_all_due()
-    kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
+    kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners, 0)
     assert live.n_grafts == live.n_moves == 0
     np.testing.assert_array_equal(h.linkage_matrix(), before)
 

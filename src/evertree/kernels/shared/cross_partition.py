@@ -56,7 +56,7 @@ def find_below(linkage, tree, search, a, start):
         return np.int64(NULL), limit
     tree.state["root"][0] = start
     if search.state["reach"][0] == EVERYWHERE:
-        return exhaust_means(linkage, tree, search, a, limit, np.int64(UNLIMITED))
+        return exhaust_means(linkage, tree, search, a, limit, np.int64(NULL), np.int64(UNLIMITED))
     return descend_means(linkage, tree, search, a, limit, np.int64(NULL))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from evertree.kernels.columns import NULL
+import numpy as np
+
+from evertree.kernels.columns import NULL, Tree
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.signatures import Bools, Data, DataMatrix, IntMatrix, Ints
 
@@ -21,6 +23,22 @@ def relabel(near: IntMatrix, place: Ints) -> None:
         for k in range(near.shape[1]):
             if near[row, k] != NULL:
                 near[row, k] = place[near[row, k]]
+
+
+@inline
+def relabelled(place, u):
+    """The new number of a node, or NULL."""
+    return np.int32(NULL) if u == NULL else place[u]
+
+
+@kernel
+def relabel_nodes(tree: Tree, nodes: Ints, place: Ints) -> None:
+    """Replace the parents and children of `nodes` of a tree, whose rows have been moved, by their new numbers. O(n)."""
+    for u in nodes:
+        v = place[u]
+        tree.parent[v] = relabelled(place, tree.parent[v])
+        tree.left[v] = relabelled(place, tree.left[v])
+        tree.right[v] = relabelled(place, tree.right[v])
 
 
 @kernel

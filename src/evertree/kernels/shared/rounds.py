@@ -143,20 +143,17 @@ def ask_lists(tree: MeanTree, search: Search, rows: Ints, near: IntMatrix, near_
 
 
 @kernel
-def share_lists(search: Search, rows: Ints, near: IntMatrix, near_value: DataMatrix, first: int, stop: int) -> None:
-    """Give `rows` the lists in `near`, and offer each leaf to its neighbours, but change only lists from `first` on.
-
-    Those from `stop` on are left to others.
-    """
+def share_lists(search: Search, rows: Ints, near: IntMatrix, near_value: DataMatrix, turn: int, n_turns: int) -> None:
+    """Give `rows` the lists in `near`, and offer each leaf to its neighbours; change one in `n_turns` lists only."""
     for r in range(rows.size):
-        if first <= rows[r] < stop:
+        if rows[r] % n_turns == turn:
             for k in range(near.shape[1]):
                 search.near[rows[r], k] = near[r, k]
                 search.near_value[rows[r], k] = near_value[r, k]
     for r in range(rows.size):
         for k in range(near.shape[1]):
             j = np.int64(near[r, k])
-            if j != NULL and first <= j >> 1 < stop:
+            if j != NULL and (j >> 1) % n_turns == turn:
                 note_one(search, j, np.int64(2 * rows[r]), np.float64(near_value[r, k]))
 
 

@@ -48,8 +48,8 @@ def note_due(work, u):
     if u != NULL and work.due[u] != DUE:
         if not work.due[u]:
             work.state["due"][0] += 1
-            note_recent(work.recent, u)
         work.due[u] = DUE
+        note_recent(work.recent, u)
 
 
 @inline

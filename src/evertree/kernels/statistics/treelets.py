@@ -189,7 +189,7 @@ def copy_in(
                 flag(work, u)
     for v in range(2 * inner.size + 1):
         u = outer_number(bottoms, inner, v)
-        if is_searched and work.due[u] and not small_work.due[v]:
+        if is_searched and u != top and work.due[u] and not small_work.due[v]:  # others may flag the root
             work.due[u] = INSIDE
         tree.parent[u] = outer_number(bottoms, inner, np.int64(small.parent[v]))
         if is_leaf(v):

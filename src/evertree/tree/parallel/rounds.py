@@ -46,8 +46,8 @@ FEWEST_POINTS, FEWEST_NUMBERS = 10_000, 1 << 20
 FEW = N_RECENT // 2
 
 #: Treelets have at most this share of the points, within the two limits below.
-_SHARE = 1 / 32
-_SMALLEST, _LARGEST = 4_096, 1 << 17
+_SHARE = 1 / 64
+_SMALLEST, _LARGEST = 16_384, 1 << 17
 
 #: The tree is cut again while more than one in this many nodes is pending: every other time at other boundaries.
 _MANY = 50
@@ -101,6 +101,7 @@ class Rounds:
         self._numbering = self._current_numbering()
         self._rows, self._nodes = np.empty(0, np.int32), np.empty(0, np.int32)
         self._value = DUE
+        self._found: list[NDArray[np.int32] | None] = [None]  # nodes that became due in rounds; None if not listed
         self._scratch = self._threads.helpers(live.scratch) if self._to_stable else None
         self._is_exhaustive = live.search.state["reach"][0] == EVERYWHERE
         per_search = (live.n_points if self._is_exhaustive else _NUMBERS_PER_SEARCH) * (live.n_columns or 1)
@@ -125,6 +126,7 @@ class Rounds:
         has_time = seconds_left > _SECONDS_TO_CUT * live.n_points
         self._per_round = max(self._most_per_round // (_SHORTER if seconds_left < _LAST_SECONDS else 1), 1)
         self._lock.let_readers_in()
+        before = len(self._found)
         if n_pending > 2 * live.n_points // _MANY and has_time and not self._is_cut_in_vain:
             self._refine_pieces(deadline, look)
             self._is_cut_in_vain = live.n_pending > n_pending // 2  # most of the rest is where pieces meet
@@ -141,6 +143,8 @@ class Rounds:
         elif self._to_stable and live.n_due:
             with self._lock.access:
                 self._search()
+        if len(self._found) == before:  # it was no search
+            self._found = [None]
         if self._to_stable and live.n_pending == 0 and live.n_due == 0:
             with self._lock.access:
                 live.stabilise(1, UNLIMITED)  # which records that it is done
@@ -161,7 +165,6 @@ class Rounds:
         is_stopped = False
         open_ones: set[Treelet] = set()
         searched: list[tuple[NDArray[np.int32], int]] = []
-        live.has_threads = True
         putting_back = threading.Lock()
         has_lists = self._to_stable and live.search.state["fresh"][0] == 0 and not self._is_exhaustive
 
@@ -222,7 +225,6 @@ class Rounds:
             with Uninterrupted():  # otherwise checks would be lost
                 self._forget_inside()
                 settle()
-                live.has_threads = False
 
     def _search_outside(
         self,
@@ -261,7 +263,7 @@ class Rounds:
 
     def _improve_lists(self) -> None:
         """Improve the lists of neighbours of some points by one step."""
-        live, search = self._live, self._live.search
+        search = self._live.search
         assert self._scratch is not None
         rows = self._next_rows()
         if rows.size == 0:
@@ -276,10 +278,10 @@ class Rounds:
             self._threads.divide(self._ask_near(rows, near, near_value), rows.size, self._scratch)
             steps -= 1
 
-        def share(some: slice) -> None:
-            kernels.shared.rounds.share_lists(search, rows, near, near_value, some.start, some.stop)
+        def share(turn: int) -> None:
+            kernels.shared.rounds.share_lists(search, rows, near, near_value, turn, self._threads.n_threads)
 
-        self._threads.each(share, self._threads.slices(int(live.tree.state["leaf_top"][0])))
+        self._threads.each(share, range(self._threads.n_threads))
         search.state["fresh"][0] -= int(search.fresh[rows].sum()) - int(steps.sum())
         search.fresh[rows] = steps
         search.recent[0] = LOST
@@ -328,8 +330,12 @@ class Rounds:
             kernels.shared.rounds.find_partners(tree, search, live.tag, nodes[some], partners[some])
 
         self._threads.divide(search_for, nodes.size, self._scratch)
+        live.work.recent[0] = 0  # of this round
         columns = live.tree, live.work, live.search, live.tag
         kernels.shared.rounds.graft_found(*columns, nodes, partners, int(by_neighbours))
+        count = int(live.work.recent[0])
+        self._found.append(None if count == LOST else live.work.recent[1 : 1 + count].copy())
+        live.work.recent[0] = LOST
 
     def _next_due(self) -> NDArray[np.int32]:
         """Some of the nodes that are due for a search, in memory order.
@@ -339,11 +345,23 @@ class Rounds:
         """
         live, work = self._live, self._live.work
         if self._nodes.size == 0:
-            due = work.due[: live.n_used]
-            self._value = DUE if np.any(due == DUE) else ASKED
-            self._nodes = np.flatnonzero(due == self._value).astype(np.int32)
+            self._value, self._nodes = DUE, self._newly_due()
+            if self._nodes.size == 0:
+                due = work.due[: live.n_used]
+                self._value = DUE if np.any(due == DUE) else ASKED
+                self._nodes = np.flatnonzero(due == self._value).astype(np.int32)
+            self._found = []
         nodes, self._nodes = self._nodes[: self._per_round].copy(), self._nodes[self._per_round :]
         return nodes[: kernels.shared.rounds.take_due(live.tree, work, nodes, self._value)]
+
+    def _newly_due(self) -> NDArray[np.int32]:
+        """Those that are due for any search: they are listed, but for those of rounds in which they were too many."""
+        due = self._live.work.due[: self._live.n_used]
+        listed = [some for some in self._found if some is not None]
+        if len(listed) < len(self._found):
+            return np.flatnonzero(due == DUE).astype(np.int32)
+        some = np.unique(np.concatenate(listed))
+        return some[due[some] == DUE]
 
 
 def is_large(live: MeanLiveTree) -> bool:
@@ -372,4 +390,4 @@ def warm_up(live: MeanLiveTree) -> None:
         kernels.shared.rounds.graft_found(toy.tree, toy.work, toy.search, toy.tag, none, none, 1)
         kernels.shared.rounds.fill_lists(tree, search, live.tag, none, steps)
         kernels.shared.rounds.ask_lists(tree, search, none, *lists)
-        kernels.shared.rounds.share_lists(search, none, *lists, 0, 0)
+        kernels.shared.rounds.share_lists(search, none, *lists, 0, 1)

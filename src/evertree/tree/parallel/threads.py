@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, Self, TypeVar
 
@@ -49,11 +50,23 @@ class Threads:
         Meanwhile `look` is called from time to time in this thread, and told whether Ctrl-C was pressed; it is raised
         at the end.
         """
+        todo: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        for item in items:
+            todo.put(item)
+
+        def work() -> None:
+            while not todo.empty():
+                try:
+                    item = todo.get_nowait()
+                except queue.Empty:  # another thread has taken it
+                    return
+                function(item)
+
         with Uninterrupted() as held:
-            running: set[Future[object]] = set()
+            running: set[Future[None]] = set()
             try:
-                for item in items:
-                    running.add(self._submit(function, item))
+                for _ in range(min(self.n_threads, todo.qsize())):
+                    running.add(self._submit(work))
                 while running:
                     some, running = wait(running, None if look is None else _LOOK_EVERY, FIRST_EXCEPTION)
                     for finished in some:
@@ -61,13 +74,14 @@ class Threads:
                     if look is not None:
                         look(held.should_stop)
             finally:
-                for late in running:
-                    late.cancel()
+                while not todo.empty():
+                    with suppress(queue.Empty):
+                        todo.get_nowait()
                 wait(running)
 
-    def _submit(self, function: Callable[[_Item], object], item: _Item) -> Future[object]:
+    def _submit(self, work: Callable[[], None]) -> Future[None]:
         try:
-            return self._pool.submit(function, item)
+            return self._pool.submit(work)
         except RuntimeError:  # no more threads available: nothing may keep running unawaited
             self._pool.shutdown(cancel_futures=True)
             raise
