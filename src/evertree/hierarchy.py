@@ -66,10 +66,9 @@ class Hierarchy:
         that is cheap: for linkages computed from means up to 2,000 points, and for those that compare pairs as far as
         `working_memory` reaches; and 4 beyond.
     n_jobs : int or None
-        How many threads work on large trees; -1 for all processors, and None for the single-threaded procedure. For
-        linkages computed from means, they insert or cluster batches and refine, but for small trees and refinements
-        with a budget of moves; for others, they compare the points of batches that are clustered. The tree is the same
-        for every number of threads; for linkages computed from means it differs from the tree with None.
+        How many threads work on large trees; -1 for all processors, and None for one. For linkages computed from means,
+        they insert or cluster batches and refine, but for small trees and refinements with a budget of moves; for
+        others, they compare the points of batches that are clustered. The tree is the same for every number of threads.
     working_memory : float
         How many MiB a matrix of all pairs may take. Within it, linkages that compare pairs of points do not insert a
         first or a large batch point by point: they cluster it with the points that are there, as batch libraries do,
@@ -813,7 +812,7 @@ class Hierarchy:
 
     @property
     def n_jobs(self) -> int | None:
-        """The number of threads for large trees; None for the single-threaded procedure.
+        """The number of threads for large trees; None means one.
 
         It may be set at any time. It is not saved: `evertree.load` gives None.
 

@@ -39,6 +39,34 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant(
+        "a piece whose neighbours outside are not asked",
+        "kernels/shared/rounds.py",
+        "q, _ = partner_beyond(linkage, tree, search, a, limit, np.int64(root))",
+        "pass",
+        "tests/tree/parallel/test_rounds.py::test_nodes_in_a_blocking_pair_with_a_node_outside_their_piece_are_due",
+    ),
+    Mutant(
+        "nodes of a piece that are given up when a refinement is stopped",
+        "tree/parallel/rounds.py",
+        "due[due == INSIDE] = DUE",
+        "due[due == INSIDE] = 0",
+        "tests/tree/parallel/test_rounds.py::test_nodes_that_were_not_searched_beyond_their_piece_stay_due",
+    ),
+    Mutant(
+        "a change that does not make a node due again whose neighbours have been asked",
+        "kernels/shared/worklist.py",
+        "if u != NULL and work.due[u] != DUE:",
+        "if u != NULL and not work.due[u]:",
+        "tests/tree/parallel/test_rounds.py::test_a_node_that_changes_asks_its_neighbours_again",
+    ),
+    Mutant(
+        "what is left after rounds, of which nothing is listed",
+        "tree/base.py",
+        "recent[1 : 1 + some.size], recent[0] = some, some.size",
+        "recent[0] = 0",
+        "tests/tree/parallel/test_rounds.py::test_what_is_left_by_rounds_is_listed_for_steps",
+    ),
+    Mutant(
         "a sketch whose rounding is forgotten",
         "kernels/statistics/sketches.py",
         "distance = ROUNDED_DOWN * np.sqrt(sq_dist(sketch.value, u, v)) - sketch.slip[u] - sketch.slip[v]",
@@ -48,7 +76,7 @@ MUTANTS = [
     Mutant(
         "sketches that stay where they were when nodes are numbered anew",
         "tree/statistics.py",
-        "matrices.append(self.tree.sketch.value)",
+        "permute(self.tree.sketch.value, place)",
         "pass",
         "tests/kernels/test_sketches.py::test_sketches_go_with_the_tree",
     ),

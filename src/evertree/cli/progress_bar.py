@@ -39,8 +39,8 @@ def insert_with_bar(h: Hierarchy, points: PointTable, time: float | None = None)
     if h.metric == "precomputed" or may_cluster(live, n) or may_be_faster(live, n, points.X.shape[1]):
         return h.insert(points.for_tree(h), keys=points.keys, time=time)
     keys: list[Hashable] = []
-    # Several threads insert as many points at once as there are in the tree.
-    is_doubled = h.n_jobs is not None and h.state.live.scheme.has_statistics
+    # A large tree is cut to take in as many points as there are in it.
+    is_doubled = h.state.live.scheme.has_statistics
     with progress_bar("Inserting", n) as show:
         while len(keys) < n:
             chunk = slice(len(keys), len(keys) + (max(_CHUNK, len(keys)) if is_doubled else _CHUNK))

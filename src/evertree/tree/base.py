@@ -83,7 +83,7 @@ class Aim:
     search_width : int, None or "auto"
         Number of nodes that a descent keeps on each level; None for exhaustive searches; `AUTO` for either.
     n_threads : int or None
-        Number of threads; None for the single-threaded procedure, whose result differs.
+        Number of threads; None for one. The result does not depend on it.
     working_memory : float
         How many MiB a matrix of all pairs may take.
     """

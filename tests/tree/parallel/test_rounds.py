@@ -14,7 +14,7 @@ import pytest
 import evertree as et
 from evertree import kernels
 from evertree.errors import ParameterError
-from evertree.kernels.columns import BY_DESCENT, NULL, QUEUED
+from evertree.kernels.columns import ASKED, BY_DESCENT, DUE, INSIDE, LOST, NULL, QUEUED
 from evertree.tree import refine, statistics
 from evertree.tree.parallel import insert, rounds, treelets
 from helpers import WITH_STATISTICS, fingerprint, hard_data, params_of
@@ -71,7 +71,7 @@ def test_the_tree_is_the_same_for_every_number_of_threads(linkage, metric, name)
     if metric == "mahalanobis":
         x = x / 4  # so that whitened values stay below the limit
     trees = []
-    for n_jobs in (1, 2, 3):
+    for n_jobs in (None, 1, 2, 3):
         h = et.Hierarchy(linkage, metric, metric_params=params_of(metric, x.shape[1]), n_jobs=n_jobs)
         h.insert(x[: len(x) // 2])
         h.insert(x[len(x) // 2 :])
@@ -84,7 +84,7 @@ def test_the_tree_is_the_same_for_every_number_of_threads(linkage, metric, name)
         assert h.is_monotone()
         assert is_homogeneous_if_it_must_be(h)
         trees.append(tree_of(h))
-    assert trees[0] == trees[1] == trees[2]
+    assert trees[0] == trees[1] == trees[2] == trees[3]
 
 
 @pytest.mark.slow
@@ -241,6 +241,129 @@ def test_treelets_one_after_the_other_make_any_tree_homogeneous(linkage, most):
         h.validate()
     assert n_rounds > 2
     assert h.is_homogeneous()
+
+
+def searched_piece(linkage: str, most: int = 60) -> tuple[et.Hierarchy, treelets.Cut]:
+    """A tree that is not stable, all of its nodes searched within their pieces; and the pieces."""
+    h = et.Hierarchy(linkage, "sqeuclidean", search_width=2)
+    h.insert(blobs(150, 4))
+    live = h.state.live
+    live.work.due[live.nodes()] = INSIDE
+    live.work.state["due"][0], live.work.recent[0] = live.nodes().size, LOST
+    return h, treelets.cut(live, most, 2)
+
+
+@pytest.mark.parametrize("linkage", ["ward", "average"])
+def test_nodes_in_a_blocking_pair_with_a_node_outside_their_piece_are_due(linkage):
+    """In small trees such a search is exhaustive."""
+    h, cut = searched_piece(linkage)
+    live, tree = h.state.live, h.state.live.tree
+    number = np.full(tree.parent.size, NULL, np.int32)
+    for k in range(cut.stops.size):
+        number[np.concatenate(cut.piece(k))] = k
+    _, search = live.scratch()
+    n_due = 0
+    for k in range(cut.stops.size):
+        nodes = np.concatenate(cut.piece(k))
+        kernels.shared.rounds.search_outside(tree, live.work, search, live.tag, nodes, number, int(cut.roots[k]))
+        for u in nodes.tolist():
+            p, has_partner = tree.parent[u], False
+            for q in live.nodes().tolist():
+                if number[q] == k or q == live.root or tree.parent[q] == p or set(h.members(q)) & set(h.members(u)):
+                    continue
+                z = naive_linkage(tree, linkage, u, q)
+                highest = max(tree.height[u], tree.height[q])
+                has_partner |= highest <= z < min(tree.height[p], tree.height[tree.parent[q]]) * (1 - 1e-9)
+            assert live.work.due[u] == (DUE if has_partner else 0)
+            n_due += has_partner
+    assert n_due > 0
+
+
+def naive_linkage(tree, linkage: str, u: int, q: int) -> float:
+    """ζ from sizes, means and variances, as in the paper."""
+    sq = np.sum((tree.mean[u] - tree.mean[q]) ** 2)
+    if linkage == "ward":
+        return tree.size[u] * tree.size[q] / (tree.size[u] + tree.size[q]) * sq
+    return sq + tree.variance[u] + tree.variance[q]
+
+
+def test_the_neighbours_in_the_same_piece_are_not_followed():
+    """They have been: a search of other pieces asks the others only."""
+    h, cut = searched_piece("ward", 200)
+    live = h.state.live
+    number = np.zeros(live.tree.parent.size, np.int32)  # all in one piece
+    _, search = live.scratch()
+    nodes = live.nodes()[:-1]
+    kernels.shared.rounds.search_outside(live.tree, live.work, search, live.tag, nodes, number, live.root)
+    assert not live.work.due[nodes].any()
+    assert cut.stops.size == 1
+
+
+def test_nodes_that_were_not_searched_beyond_their_piece_stay_due(monkeypatch):
+    """Ctrl-C, or a deadline, may end a refinement there."""
+    found = []
+
+    def stop(self, pieces, *_):
+        found.append([self._live.work.due[nodes] for nodes, _ in pieces])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rounds.Rounds, "_search_outside", stop)
+    h = et.Hierarchy.random(blobs(400), "ward")
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(100):
+            h.refine()
+    monkeypatch.undo()
+    live = h.state.live
+    h.validate()
+    assert not np.any(live.work.due == INSIDE)
+    if any(np.any(due == INSIDE) for piece in found for due in piece):
+        assert live.n_due > 0
+    assert h.refine().stable
+
+
+def test_a_node_that_changes_asks_its_neighbours_again():
+    h = et.Hierarchy("ward", search_width=4)
+    h.insert(blobs(60, 4))
+    work = h.state.live.work
+    nodes = h.state.live.nodes()
+    work.due[nodes], work.state["due"][0], work.recent[0] = ASKED, nodes.size, LOST
+    h.insert([[0.0] * 4])
+    work = h.state.live.work
+    path = [h.leaf(60)]
+    while path[-1] != h.root:
+        path.append(h.parent(path[-1]))
+    assert np.all(work.due[path] == DUE)
+    h.validate()
+
+
+def test_a_single_edit_of_a_large_tree_needs_no_threads(monkeypatch):
+    monkeypatch.setattr(refine, "FEW", 300)
+    h = et.Hierarchy("ward", search_width=4, n_jobs=2)
+    h.insert(blobs(200, 4))
+    h.refine()
+    monkeypatch.setattr(refine, "Rounds", None)
+    h.insert(blobs(1, 4, seed=1))
+    assert h.state.live.work.recent[0] >= 0
+    assert h.refine().stable
+    h.validate()
+
+
+def test_what_is_left_by_rounds_is_listed_for_steps(monkeypatch):
+    h = et.Hierarchy.random(blobs(300, 4), "ward", search_width=4)
+    monkeypatch.setattr(refine, "FEW", 100)
+    listed = []
+    before = type(h.state.live).list_recent
+
+    def list_recent(live):
+        before(live)
+        h.validate()
+        listed.append(int(live.work.recent[0]))
+
+    monkeypatch.setattr(type(h.state.live), "list_recent", list_recent)
+    assert h.refine().stable
+    h.validate()
+    assert listed
+    assert min(listed) >= 0
 
 
 def test_a_blocking_pair_in_two_pieces_is_found():

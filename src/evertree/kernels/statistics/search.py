@@ -116,8 +116,9 @@ def descend_means(linkage, tree, search, a, limit, closed):
     it. O(width · depth · m).
     """
     best, smallest = np.int64(NULL), limit
-    search.front[0, 0] = tree.state["root"][0]
-    count, side = 0 if is_leaf(tree.state["root"][0]) else 1, 0
+    root = tree.state["root"][0]
+    search.front[0, 0] = root
+    count, side = 0 if is_leaf(root) or root == closed else 1, 0
     while count > 0:
         n_next = 0
         for k in range(count):
@@ -156,7 +157,7 @@ def exhaust_means(linkage, tree, search, a, limit, closed, most_steps):
     is_counted = is_wide and most_steps < UNLIMITED
     is_measured = not is_wide or (not is_counted and tree.sketch.direction.shape[0] == 0)
     search.stack[0] = tree.state["root"][0]
-    count = 1
+    count = 0 if search.stack[0] == closed else 1
     while count > 0 and most_steps > 0:
         most_steps -= 1
         count -= 1

@@ -45,9 +45,9 @@ FEWEST_POINTS, FEWEST_NUMBERS = 10_000, 1 << 20
 #: When no more than this is left to do, rounds are not worth it.
 FEW = N_RECENT // 2
 
-#: Treelets have at most this share of the points, within the two limits below.
-_SHARE = 1 / 64
-_SMALLEST, _LARGEST = 16_384, 1 << 17
+#: Treelets have at most this share of the points; a larger one, if it is so few; and at most so many.
+_SHARE, _SMALLEST = 1 / 64, 16_384
+_LARGEST_SHARE, _LARGEST = 1 / 16, 1 << 17
 
 #: The tree is cut again while more than one in this many nodes is pending: every other time at other boundaries.
 _MANY = 50
@@ -158,7 +158,8 @@ class Rounds:
         """
         live, access = self._live, self._lock.access
         stop_at = deadline - _SECONDS_TO_SETTLE * live.n_points
-        most = min(max(int(_SHARE * live.n_points), _SMALLEST), _LARGEST)
+        n = live.n_points
+        most = min(max(int(_SHARE * n), _SMALLEST), int(_LARGEST_SHARE * n), _LARGEST)
         pieces = treelets.cut(live, int(most * _OTHER_CUT) if self._n_cuts % 2 else most)
         self._n_cuts += 1
         place = np.empty(live.tree.parent.size, np.int32)
