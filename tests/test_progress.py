@@ -53,7 +53,7 @@ def test_the_estimator_is_verbose(capsys):
 def test_ctrl_c_closes_the_bar(capsys, monkeypatch):
     from evertree import edits
 
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(edits, "run", stop)

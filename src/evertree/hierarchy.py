@@ -545,7 +545,8 @@ class Hierarchy:
             By default the hierarchy's goal.
         progress : bool or callable, optional
             True shows a progress bar, in a terminal or a notebook (with tqdm: ``pip install 'evertree[progress]'``). A
-            function is called with a `Report` about ten times a second, and once at the end.
+            function is called with a `Report` about ten times a second, and once at the end. It may read the hierarchy,
+            and edit it unless much of a large tree is being refined , which is an error then.
 
         Returns
         -------

@@ -179,7 +179,7 @@ class LiveTree(ABC):
     #: Whether threads are refining it: it may then be read and copied, but not edited.
     has_threads = False
 
-    #: Number of points inserted when threads last searched it in pieces.
+    #: Number of points inserted when it was last searched in pieces.
     cut_at = -1
 
     #: Whether the kernels that threads need are known to be compiled.
@@ -434,8 +434,8 @@ class LiveTree(ABC):
 
     @property
     def n_unlisted(self) -> int:
-        """Number of steps left for the lists of neighbours."""
-        return int(self.search.state["fresh"][0])
+        """Number of steps left for the lists of neighbours, if searches follow them."""
+        return 0 if self.search.state["reach"][0] == EVERYWHERE else int(self.search.state["fresh"][0])
 
     @property
     def n_guarded(self) -> int:

@@ -142,22 +142,27 @@ class _Steps:
 
 
 class _Rounds:
-    """Refinement of a large tree of means: in rounds, by all threads, while much is to be done; the rest in steps."""
+    """Refinement of a large tree of means: in rounds, which threads share, while much is to be done; the rest in steps.
+
+    It never goes back to rounds: where a step ends depends on the clock.
+    """
 
     def __init__(self, live: MeanLiveTree, to_stable: bool, lock: ReadWriteLock, cleanup: ExitStack) -> None:
         self._live, self._to_stable, self._lock, self._cleanup = live, to_stable, lock, cleanup
-        self._steps = _Steps(live, to_stable, lock)
         self._rounds: Rounds | None = None
+        self._steps: _Steps | None = None
 
     def take(
         self, began: float, steps_left: int, moves_left: int, deadline: float, look: Callable[..., object]
     ) -> float:
         """Refine for a while from `began` on; return when it ended."""
         live = self._live
-        n_left = live.n_pending + (live.n_due + live.n_unlisted if self._to_stable else 0)
-        if n_left <= FEW:
+        if self._steps is None and live.n_pending + (live.n_due + live.n_unlisted if self._to_stable else 0) <= FEW:
+            self._steps = _Steps(live, self._to_stable, self._lock)
+            live.has_threads = False
             with self._lock.access:
                 live.list_recent()
+        if self._steps is not None:
             return self._steps.take(began, steps_left, moves_left, deadline, look)
         if self._rounds is None:
             live.has_threads = True

@@ -436,7 +436,7 @@ class MeanLiveTree(LiveTree):
         """A tree that shares nothing with this one."""
         twin = self.of_columns(self.scheme, self.aim, self.tree, self.work, self.search, self.kept)
         twin.exact = None if self.exact is None else self.exact.copy()
-        twin.may_sketch, twin._n_sketched = self.may_sketch, self._n_sketched
+        twin.may_sketch, twin._n_sketched, twin.cut_at = self.may_sketch, self._n_sketched, self.cut_at
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -135,14 +135,21 @@ def cut(
     return _cut_any_tree(live, leaves, n_clusters, height, min_size)
 
 
+#: Some leaves climb to these many clusters, or this share of the points.
+_FEW_CLUSTERS, _FEWEST_SHARE = 100, 1 / 64
+
+
 def cut_some(
     live: LiveTree, leaves: NDArray[np.int32], n_clusters: int | None, height: float | None
 ) -> list[int] | None:
     """The cluster of each of some leaves, as `cut` numbers it, by climbing. O(k log k) for k clusters, and O(depth).
 
-    None if that cannot be told without the rest of the tree: it may not be monotone, or merges tie.
+    None if that cannot be told without the rest of the tree: it may not be monotone, or merges tie. Or if there are so
+    many clusters that `cut` is faster.
     """
-    if not live.aim.is_stable or live.n_pending or live.n_guarded:
+    if not live.aim.is_stable or live.n_pending or live.n_guarded or live.has_threads:
+        return None
+    if n_clusters is not None and n_clusters > max(_FEW_CLUSTERS, _FEWEST_SHARE * live.n_points):
         return None
     tops = _find_tops(live, n_clusters, height, _CLEAR_OF_TIES * live.tag.tolerance)
     if tops is None:

@@ -33,6 +33,7 @@ def small_is_large(monkeypatch):
     monkeypatch.setattr(insert, "PART", 16)
     monkeypatch.setattr(treelets, "FEWEST_IN_PIECE", 2)
     monkeypatch.setattr(rounds, "_SMALLEST", 12)
+    monkeypatch.setattr(rounds, "_MOST_ACROSS", 1.0)
     monkeypatch.setattr(rounds, "_FEWEST_PER_ROUND", 7)
     monkeypatch.setattr(rounds, "_MOST_PER_ROUND", 7)
 
@@ -310,8 +311,7 @@ def test_nodes_that_were_not_searched_beyond_their_piece_stay_due(monkeypatch):
     monkeypatch.setattr(rounds.Rounds, "_search_outside", stop)
     h = et.Hierarchy.random(blobs(400), "ward")
     with pytest.raises(KeyboardInterrupt):
-        for _ in range(100):
-            h.refine()
+        h.refine()
     monkeypatch.undo()
     live = h.state.live
     h.validate()
@@ -346,6 +346,58 @@ def test_a_single_edit_of_a_large_tree_needs_no_threads(monkeypatch):
     assert h.state.live.work.recent[0] >= 0
     assert h.refine().stable
     h.validate()
+
+
+@pytest.mark.parametrize("few", [20, 60, 150])
+def test_the_tree_does_not_depend_on_the_clock(monkeypatch, few):
+    """Where steps end does; from rounds it goes to steps once, and never back."""
+    monkeypatch.setattr(refine, "FEW", few)
+    trees = []
+    for seconds in (0.0, 1e9):
+        monkeypatch.setattr(refine, "_SLICE", seconds)
+        h = et.Hierarchy("ward", search_width=2)
+        h.insert(blobs(150, 4))
+        h.insert(blobs(few // 10, 4, seed=1))
+        h.refine()
+        trees.append(tree_of(h)[:2])
+    assert trees[0] == trees[1]
+
+
+def test_a_round_that_is_interrupted_leaves_a_list_that_is_not_complete(monkeypatch):
+    h = et.Hierarchy.random(blobs(300, 4), "ward", search_width=4)
+    graft_found = kernels.shared.rounds.graft_found
+
+    def interrupted(*columns):
+        graft_found(*columns)
+        if columns[1].state["due"][0]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernels.shared.rounds, "graft_found", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        h.refine()
+    h.validate()
+    monkeypatch.setattr(kernels.shared.rounds, "graft_found", graft_found)
+    assert h.refine().stable
+
+
+def test_pieces_that_share_neighbours_are_not_refined_on_their_own(monkeypatch):
+    """Points of one Gaussian in many columns have neighbours everywhere."""
+    monkeypatch.setattr(rounds, "_MOST_ACROSS", 1 / 8)
+    monkeypatch.setattr(rounds, "_SMALLEST", 100)
+    monkeypatch.setattr(rounds, "_LARGEST_SHARE", 1 / 3)
+    n_treelets = []
+    refine_treelet = treelets.Treelet.refine
+    monkeypatch.setattr(
+        treelets.Treelet, "refine", lambda self, *args: (n_treelets.append(1), refine_treelet(self, *args))
+    )
+    rng = np.random.default_rng(0)
+    for x, has_treelets in ((rng.normal(size=(300, 10)), False), (blobs(300) * 20, True)):
+        n_treelets.clear()
+        h = et.Hierarchy("ward", search_width=4)
+        h.insert(x)
+        assert h.refine().stable
+        h.validate()
+        assert bool(n_treelets) == has_treelets
 
 
 def test_what_is_left_by_rounds_is_listed_for_steps(monkeypatch):

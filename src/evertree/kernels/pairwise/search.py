@@ -12,7 +12,7 @@ from evertree.kernels.pairwise.pairs import collect_rows, evaluate, evaluate_lea
 from evertree.kernels.pairwise.point import know_leaf, know_rest, measure_point, measure_unions, point_value
 from evertree.kernels.shared.check import is_blocking, merges_above
 from evertree.kernels.shared.neighbours import begin_search, forget_near, note_one
-from evertree.kernels.shared.partner_search import climb
+from evertree.kernels.shared.partner_search import climb, no_pieces
 from evertree.kernels.shared.topology import hangs
 
 #: For clusters of less than one in this many points, searches go through neighbours, which is cheaper.
@@ -119,7 +119,7 @@ def partner_by_pairs(linkage, tree, search, a, limit):
         or FEW * collect_rows(tree, a, tree.pairs.rows) >= tree.state["n_points"][0]
     ):
         return exhaust_pairs(linkage, tree, a, limit)
-    return climb(linkage, tree, search, a, limit, search.stack[:0])
+    return climb(linkage, tree, search, a, limit, no_pieces(search))
 
 
 @step

@@ -38,6 +38,12 @@ def _value_of_means(linkage, tree, a, c, floor):
 value_up_to = choose("tree", {MeanTree: _value_of_means, PairTree: value_below})
 
 
+@inline
+def no_pieces(search):
+    """For `climb`: the tree is not in pieces."""
+    return search.stack[:0]
+
+
 @step
 def climb(linkage, tree, search, a, limit, piece):
     """Follow the neighbours of some members of `a`, and test those of their ancestors that coexist with `a`.

@@ -25,7 +25,7 @@ from evertree.kernels.compile import inline, kernel, step
 from evertree.kernels.shared.check import MANY_COLUMNS, is_blocking
 from evertree.kernels.shared.linkage_values import least_value, value_of_sq
 from evertree.kernels.shared.neighbours import forget_near, may_enter, note_met
-from evertree.kernels.shared.partner_search import climb
+from evertree.kernels.shared.partner_search import climb, no_pieces
 from evertree.kernels.shared.topology import is_leaf
 from evertree.kernels.signatures import Floats, Ints
 from evertree.kernels.statistics.means import sq_dist
@@ -190,7 +190,7 @@ def partner_by_means(linkage, tree, search, a, limit):
     if search.state["reach"][0] == EVERYWHERE:
         return exhaust_means(linkage, tree, search, a, limit, np.int64(NULL), np.int64(UNLIMITED))
     if search.state["reach"][0] != BEYOND_NEIGHBOURS:
-        q, value = climb(linkage, tree, search, a, limit, search.stack[:0])
+        q, value = climb(linkage, tree, search, a, limit, no_pieces(search))
         if q != NULL or search.state["reach"][0] == BY_NEIGHBOURS:
             return q, value
     return partner_beyond(linkage, tree, search, a, limit, np.int64(NULL))

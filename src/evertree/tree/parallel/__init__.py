@@ -1,1 +1,1 @@
-"""Insertion and refinement by several threads, with the same tree for any number of them."""
+"""Insertion and refinement of large trees in pieces, which threads share, with the same tree for any number of them."""

@@ -1,4 +1,4 @@
-"""`Rounds`: refinement by several threads, with the same result for any number of them.
+"""`Rounds`: refinement of a large tree, which threads share, with the same result for any number of them.
 
 When there is much to do, a tree of means is cut into treelets (`evertree.tree.parallel.treelets`), which are refined in
 parallel. The rest, mostly between them, is done in rounds: all threads search a tree that does not change; then the
@@ -36,7 +36,7 @@ from evertree.kernels.columns import (
 from evertree.locking import ReadWriteLock, Uninterrupted
 from evertree.tree.parallel import treelets
 from evertree.tree.parallel.threads import Threads
-from evertree.tree.parallel.treelets import Treelet
+from evertree.tree.parallel.treelets import Cut, Treelet
 from evertree.tree.statistics import MeanLiveTree
 
 #: A tree of fewer points, or fewer numbers, is refined in steps.
@@ -48,6 +48,9 @@ FEW = N_RECENT // 2
 #: Treelets have at most this share of the points; a larger one, if it is so few; and at most so many.
 _SHARE, _SMALLEST = 1 / 64, 16_384
 _LARGEST_SHARE, _LARGEST = 1 / 16, 1 << 17
+
+#: Pieces do not pay where a larger share of neighbours is in others: grafts between these undo what is done in each.
+_MOST_ACROSS, _SAMPLE = 1 / 8, 2_000
 
 #: The tree is cut again while more than one in this many nodes is pending: every other time at other boundaries.
 _MANY = 50
@@ -65,7 +68,7 @@ _CHECKS_AT_ONCE = 1 << 14
 #: A search, or a list, costs about as much as comparing this many numbers; the numbers of a whole round, and those
 #: between two looks at whether to stop.
 _NUMBERS_PER_SEARCH = 400
-_NUMBERS_PER_ROUND = 1 << 25
+_NUMBERS_PER_ROUND = 1 << 27
 _NUMBERS_AT_ONCE = 1 << 22
 _FEWEST_PER_ROUND, _MOST_PER_ROUND = 64, 1 << 13
 
@@ -74,7 +77,7 @@ _LAST_SECONDS, _SHORTER = 0.5, 16
 
 
 class Rounds:
-    """The refinement of one tree by several threads.
+    """The refinement of one large tree.
 
     Parameters
     ----------
@@ -105,7 +108,8 @@ class Rounds:
         self._scratch = self._threads.helpers(live.scratch) if self._to_stable else None
         self._is_exhaustive = live.search.state["reach"][0] == EVERYWHERE
         per_search = (live.n_points if self._is_exhaustive else _NUMBERS_PER_SEARCH) * (live.n_columns or 1)
-        self._most_per_round = int(np.clip(_NUMBERS_PER_ROUND // per_search, _FEWEST_PER_ROUND, _MOST_PER_ROUND))
+        fewest = 1 if self._is_exhaustive else _FEWEST_PER_ROUND
+        self._most_per_round = int(np.clip(_NUMBERS_PER_ROUND // per_search, fewest, _MOST_PER_ROUND))
 
     def _current_numbering(self) -> tuple[int, ...]:
         """Numbers that change where points come or leave, or nodes are renumbered."""
@@ -126,11 +130,11 @@ class Rounds:
         has_time = seconds_left > _SECONDS_TO_CUT * live.n_points
         self._per_round = max(self._most_per_round // (_SHORTER if seconds_left < _LAST_SECONDS else 1), 1)
         self._lock.let_readers_in()
-        before = len(self._found)
         if n_pending > 2 * live.n_points // _MANY and has_time and not self._is_cut_in_vain:
             self._refine_pieces(deadline, look)
             self._is_cut_in_vain = live.n_pending > n_pending // 2  # most of the rest is where pieces meet
         elif n_pending:
+            self._found = [None]
             with self._lock.access:
                 live.homogenise(_CHECKS_AT_ONCE, UNLIMITED)
             self._is_cut_in_vain = self._is_cut_in_vain and live.n_pending > 0
@@ -138,13 +142,11 @@ class Rounds:
             with self._lock.access:
                 self._improve_lists()
         elif self._to_stable and live.n_due > live.n_points and has_time and live.cut_at != n_inserted:
-            live.cut_at = n_inserted  # once, because nodes searched in pieces are searched again in the whole tree
+            live.cut_at = n_inserted  # once, so that short calls get on
             self._refine_pieces(deadline, look)
         elif self._to_stable and live.n_due:
             with self._lock.access:
                 self._search()
-        if len(self._found) == before:  # it was no search
-            self._found = [None]
         if self._to_stable and live.n_pending == 0 and live.n_due == 0:
             with self._lock.access:
                 live.stabilise(1, UNLIMITED)  # which records that it is done
@@ -158,16 +160,19 @@ class Rounds:
         """
         live, access = self._live, self._lock.access
         stop_at = deadline - _SECONDS_TO_SETTLE * live.n_points
+        has_lists = self._to_stable and live.search.state["fresh"][0] == 0 and not self._is_exhaustive
         n = live.n_points
         most = min(max(int(_SHARE * n), _SMALLEST), int(_LARGEST_SHARE * n), _LARGEST)
         pieces = treelets.cut(live, int(most * _OTHER_CUT) if self._n_cuts % 2 else most)
         self._n_cuts += 1
+        if has_lists and self._share_across(pieces) > _MOST_ACROSS:
+            return
+        self._found = [None]
         place = np.empty(live.tree.parent.size, np.int32)
         is_stopped = False
         open_ones: set[Treelet] = set()
         searched: list[tuple[NDArray[np.int32], int]] = []
         putting_back = threading.Lock()
-        has_lists = self._to_stable and live.search.state["fresh"][0] == 0 and not self._is_exhaustive
 
         @contextmanager
         def or_stop() -> Iterator[None]:
@@ -216,10 +221,11 @@ class Rounds:
             if live.n_pending:
                 todo = [piece for piece in todo if np.any(live.work.mark[piece[1][:-1]] & QUEUED)]
             self._threads.each(refine, todo, watch)
-            self._search_outside(searched, lambda: is_stopped, watch)
-            settle()
+            if not is_stopped:
+                self._search_outside(searched, lambda: is_stopped, watch)
             has_lists = False  # its leaves stand for subtrees
             if not is_stopped and pieces.stops.size:
+                settle()
                 finer = treelets.cut(live, most // _OVERLAP)  # so that the roots of the pieces are in it
                 self._threads.each(refine, [finer.above()], watch)
         finally:
@@ -250,12 +256,23 @@ class Rounds:
             helper = scratch.get()
             try:
                 tree, search = helper
-                search.state["notes"][0], search.state["reach"][0] = NO_LIST, BEYOND_NEIGHBOURS
+                search.state["notes"][0] = NO_LIST
                 kernels.shared.rounds.search_outside(tree, live.work, search, live.tag, part[0], piece, part[1])
             finally:
                 scratch.put(helper)
 
         self._threads.each(search_for, parts, watch)
+
+    def _share_across(self, pieces: Cut) -> float:
+        """The share of neighbours that are in another piece, by some points."""
+        live = self._live
+        leaves = live.leaves()[:: -(-live.n_points // _SAMPLE)]
+        near = live.search.near[leaves >> 1]
+        row, column = np.nonzero(near != NULL)
+        if row.size == 0:
+            return 0.0
+        here, there = pieces.numbers_of(leaves[row]), pieces.numbers_of(near[row, column])
+        return float(np.mean(here != there))
 
     def _forget_inside(self) -> None:
         """Nodes that have not been searched beyond their pieces are due for any search."""
@@ -331,12 +348,14 @@ class Rounds:
             kernels.shared.rounds.find_partners(tree, search, live.tag, nodes[some], partners[some])
 
         self._threads.divide(search_for, nodes.size, self._scratch)
-        live.work.recent[0] = 0  # of this round
-        columns = live.tree, live.work, live.search, live.tag
-        kernels.shared.rounds.graft_found(*columns, nodes, partners, int(by_neighbours))
-        count = int(live.work.recent[0])
-        self._found.append(None if count == LOST else live.work.recent[1 : 1 + count].copy())
-        live.work.recent[0] = LOST
+        recent = live.work.recent
+        recent[0] = 0  # those of this round are listed
+        try:
+            columns = live.tree, live.work, live.search, live.tag
+            kernels.shared.rounds.graft_found(*columns, nodes, partners, int(by_neighbours))
+            self._found.append(None if recent[0] == LOST else recent[1 : 1 + recent[0]].copy())
+        finally:
+            recent[0] = LOST
 
     def _next_due(self) -> NDArray[np.int32]:
         """Some of the nodes that are due for a search, in memory order.
@@ -389,6 +408,7 @@ def warm_up(live: MeanLiveTree) -> None:
         kernels.shared.rounds.take_due(toy.tree, toy.work, none, DUE)
         kernels.shared.rounds.find_partners(tree, search, live.tag, none, none)
         kernels.shared.rounds.graft_found(toy.tree, toy.work, toy.search, toy.tag, none, none, 1)
+        kernels.shared.rounds.search_outside(tree, toy.work, search, live.tag, none, none, NULL)
         kernels.shared.rounds.fill_lists(tree, search, live.tag, none, steps)
         kernels.shared.rounds.ask_lists(tree, search, none, *lists)
         kernels.shared.rounds.share_lists(search, none, *lists, 0, 1)

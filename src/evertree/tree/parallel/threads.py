@@ -47,8 +47,8 @@ class Threads:
     ) -> None:
         """Call a function with each item, in order, and wait for all of them, even after an error.
 
-        Meanwhile `look` is called from time to time in this thread, and told whether Ctrl-C was pressed; it is raised
-        at the end.
+        Where no thread can be started, this one does it. Meanwhile `look` is called from time to time in this thread, and
+        told whether Ctrl-C was pressed; it is raised at the end.
         """
         todo: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         for item in items:
@@ -65,8 +65,13 @@ class Threads:
         with Uninterrupted() as held:
             running: set[Future[None]] = set()
             try:
-                for _ in range(min(self.n_threads, todo.qsize())):
-                    running.add(self._submit(work))
+                with suppress(RuntimeError):  # no more threads are to be had
+                    for _ in range(min(self.n_threads, todo.qsize())):
+                        running.add(self._pool.submit(work))
+                while not running and not todo.empty():
+                    function(todo.get_nowait())
+                    if look is not None:
+                        look(held.should_stop)
                 while running:
                     some, running = wait(running, None if look is None else _LOOK_EVERY, FIRST_EXCEPTION)
                     for finished in some:
@@ -78,13 +83,6 @@ class Threads:
                     with suppress(queue.Empty):
                         todo.get_nowait()
                 wait(running)
-
-    def _submit(self, work: Callable[[], None]) -> Future[None]:
-        try:
-            return self._pool.submit(work)
-        except RuntimeError:  # no more threads available: nothing may keep running unawaited
-            self._pool.shutdown(cancel_futures=True)
-            raise
 
     def divide(
         self,
