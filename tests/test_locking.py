@@ -14,7 +14,7 @@ from scipy.cluster.hierarchy import is_valid_linkage
 
 import evertree as et
 from evertree.errors import ParameterError, UnknownKeyError, UnknownNodeError
-from evertree.tree import refine
+from evertree.tree import LiveTree, refine
 from evertree.tree.parallel import rounds
 from helpers import ONE_OF_EACH
 
@@ -235,6 +235,19 @@ def test_a_copy_of_a_tree_that_threads_refine_is_refined_on(rng, monkeypatch):
         assert twin.refine().homogeneous
         assert twin.is_homogeneous()
         twin.validate()
+
+
+@pytest.mark.parametrize(("linkage", "metric"), [("ward", "euclidean"), ("complete", "euclidean")])
+def test_nobody_reads_a_tree_whose_shape_is_copied(rng, monkeypatch, linkage, metric):
+    """While a point is located, the tree has a guest, whose row the copy has no room for."""
+    h = et.Hierarchy(linkage, metric)
+    h.insert(batch(rng, 20))
+    has_access = []
+    adopt = LiveTree.adopt
+    monkeypatch.setattr(LiveTree, "adopt", lambda *args: (has_access.append(h.state.lock.has_access()), adopt(*args)))
+    h.set_linkage("average")
+    assert has_access == [True]
+    h.validate()
 
 
 def test_an_edit_waits_for_a_refinement_and_not_for_its_readers(rng):

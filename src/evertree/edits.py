@@ -708,8 +708,11 @@ def _adopt(state: State, scheme: Scheme, X: Any) -> None:
     live.check_range(points, old.tree.size[leaves])
     with Uninterrupted() as held:
         is_clustered = may_cluster(live, leaves.size) or is_faster(live, leaves.size, points.coordinates)
-        live.adopt(old, leaves, points, rebuild=not is_clustered)
-        if is_clustered and not cluster(live, leaves, lambda: held.should_stop):
+        with state.lock.access:  # a reader may have guests in the old tree
+            live.adopt(old, leaves, points)
+        if not is_clustered:
+            live.rebuild()
+        elif not cluster(live, leaves, lambda: held.should_stop):
             raise KeyboardInterrupt
         with state.lock.access:
             state.live, state.column_names = live, column_names

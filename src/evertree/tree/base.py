@@ -692,10 +692,10 @@ class LiveTree(ABC):
         if not (self.aim.is_stable or self.scheme.linkage.strongly_reducible):  # then it need not be homogeneous
             kernels.shared.worklist.push_bottom_up(self.work, self.nodes())
 
-    def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming, rebuild: bool = True) -> None:
+    def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> None:
         """Copy the shape of another tree, whose `leaves` are the points, into this new one.
 
-        Without `rebuild` its inner nodes are not computed: another shape is to come.
+        Its inner nodes are not computed yet.
         """
         self._lay_out(other.capacity)
         used = other.n_used
@@ -709,8 +709,6 @@ class LiveTree(ABC):
             self.work.state[name] = other.work.state[name]
         self.fill(leaves, incoming, other.tree.size[leaves], other.tree.birth[leaves], leaves)
         self.adapt_width(self.n_points)
-        if rebuild:
-            self.rebuild()
 
     def _begin(self, tree: MeanTree | PairTree, work: Worklist) -> None:
         """Set new columns, and copy from the old ones, if any, what every tree has."""

@@ -242,9 +242,9 @@ class PairLiveTree(LiveTree):
         else:
             self.tree.pairs.x[rows] = incoming.stored
 
-    def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming, rebuild: bool = True) -> None:
+    def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> None:
         """Copy the shape of another tree, whose `leaves` are the points, into this new one."""
-        super().adopt(other, leaves, incoming, rebuild)
+        super().adopt(other, leaves, incoming)
         if isinstance(other, PairLiveTree):
             self._n_called += other._n_called
             self.tree.pairs.state["evaluated"][0] += other.tree.pairs.state["evaluated"][0]

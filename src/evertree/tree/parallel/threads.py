@@ -47,7 +47,7 @@ class Threads:
     ) -> None:
         """Call a function with each item, in order, and wait for all of them, even after an error.
 
-        Where no thread can be started, this one does it. Meanwhile `look` is called from time to time in this thread, and
+        Where no thread can be started, this one does it. Meanwhile `look` is called here from time to time, and
         told whether Ctrl-C was pressed; it is raised at the end.
         """
         todo: queue.SimpleQueue[_Item] = queue.SimpleQueue()
