@@ -52,6 +52,9 @@ _LARGEST_SHARE, _LARGEST = 1 / 16, 1 << 17
 #: Pieces do not pay where a larger share of neighbours is in others: grafts between these undo what is done in each.
 _MOST_ACROSS, _SAMPLE = 1 / 8, 2_000
 
+#: The tree is cut when this many nodes are due, as a share of the points.
+_DUE_SHARE = 1 / 32
+
 #: The tree is cut again while more than one in this many nodes is pending: every other time at other boundaries.
 _MANY = 50
 _OTHER_CUT = 0.6
@@ -141,7 +144,7 @@ class Rounds:
         elif self._to_stable and live.search.state["fresh"][0] > 0 and not self._is_exhaustive:
             with self._lock.access:
                 self._improve_lists()
-        elif self._to_stable and live.n_due > live.n_points and has_time and live.cut_at != n_inserted:
+        elif self._to_stable and live.n_due > _DUE_SHARE * live.n_points and has_time and live.cut_at != n_inserted:
             live.cut_at = n_inserted  # once, so that short calls get on
             self._refine_pieces(deadline, look)
         elif self._to_stable and live.n_due:
@@ -220,6 +223,8 @@ class Rounds:
             todo = [pieces.piece(int(k)) for k in largest_first]
             if live.n_pending:
                 todo = [piece for piece in todo if np.any(live.work.mark[piece[1][:-1]] & QUEUED)]
+            else:
+                todo = [piece for piece in todo if any(np.any(live.work.due[nodes]) for nodes in piece)]
             self._threads.each(refine, todo, watch)
             if not is_stopped:
                 self._search_outside(searched, lambda: is_stopped, watch)
