@@ -546,7 +546,7 @@ class Hierarchy:
         progress : bool or callable, optional
             True shows a progress bar, in a terminal or a notebook (with tqdm: ``pip install 'evertree[progress]'``). A
             function is called with a `Report` about ten times a second, and once at the end. It may read the hierarchy,
-            and edit it unless much of a large tree is being refined , which is an error then.
+            and edit it, unless much of a large tree is being refined: that is an error.
 
         Returns
         -------

@@ -247,26 +247,21 @@ class Rounds:
         """Search for blocking pairs between nodes of pieces, each with its root, and others."""
         if not pieces:
             return
-        live, scratch = self._live, self._scratch
-        assert scratch is not None
+        live = self._live
+        assert self._scratch is not None
         piece = np.full(live.tree.parent.size, NULL, np.int32)
         for number, (nodes, _) in enumerate(pieces):
             piece[nodes] = number
         count = max(_NUMBERS_AT_ONCE // (_NUMBERS_PER_SEARCH * (live.n_columns or 1)), 1)
         parts = [(nodes[k : k + count], root) for nodes, root in pieces for k in range(0, nodes.size, count)]
 
-        def search_for(part: tuple[NDArray[np.int32], int]) -> None:
-            if should_stop():
-                return
-            helper = scratch.get()
-            try:
-                tree, search = helper
+        def search_for(part: tuple[NDArray[np.int32], int], scratch: tuple[Any, Any]) -> None:
+            if not should_stop():
+                tree, search = scratch
                 search.state["notes"][0] = NO_LIST
                 kernels.shared.rounds.search_outside(tree, live.work, search, live.tag, part[0], piece, part[1])
-            finally:
-                scratch.put(helper)
 
-        self._threads.each(search_for, parts, watch)
+        self._threads.each_with_helper(search_for, parts, self._scratch, watch)
 
     def _share_across(self, pieces: Cut) -> float:
         """The share of neighbours that are in another piece, by some points."""

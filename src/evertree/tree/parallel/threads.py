@@ -84,22 +84,27 @@ class Threads:
                         todo.get_nowait()
                 wait(running)
 
-    def divide(
+    def divide(self, function: Callable[..., object], length: int, helpers: queue.SimpleQueue[Any]) -> None:
+        """Call a function with slices that cover `length` items, and with a helper that no other call has meanwhile."""
+        self.each_with_helper(function, self.slices(length), helpers)
+
+    def each_with_helper(
         self,
         function: Callable[..., object],
-        length: int,
+        items: Iterable[_Item],
         helpers: queue.SimpleQueue[Any],
+        look: Callable[[bool], object] | None = None,
     ) -> None:
-        """Call a function with slices that cover `length` items, and with a helper that no other call has meanwhile."""
+        """As `each`, but also with a helper that no other call has meanwhile."""
 
-        def with_helper(some: slice) -> None:
+        def with_helper(item: _Item) -> None:
             helper = helpers.get()
             try:
-                function(some, helper)
+                function(item, helper)
             finally:
                 helpers.put(helper)
 
-        self.each(with_helper, self.slices(length))
+        self.each(with_helper, items, look)
 
     def slices(self, length: int) -> list[slice]:
         """Slices that cover `length` items."""
