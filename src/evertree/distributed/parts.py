@@ -180,7 +180,7 @@ def assemble(
         nodes = edit.begin(subtree)
         fresh = nodes[has_arrived[nodes] & (nodes < subtrees.n_leaves)]
         kernels.shared.neighbours.forget_leaves(edit.live.search, edit.node[fresh], TO_FIND)
-        kernels.shared.worklist.push_bottom_up(edit.live.work, edit.node[nodes[is_due[nodes]]])
+        kernels.shared.worklist.push_bottom_up(edit.live.tree, edit.live.work, edit.node[nodes[is_due[nodes]]])
         edit.end()
     return edit.part(due_again)
 

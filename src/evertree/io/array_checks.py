@@ -12,8 +12,10 @@ from evertree.errors import CorruptFileError
 from evertree.kernels.columns import (
     HOMOGENEOUS,
     MEAN_NODE,
+    N_LEVELS,
     N_NEAR,
     NULL,
+    OF_WORK,
     PAIR_NODE,
     SEARCH_STATE,
     STABLE_FROM_BELOW,
@@ -42,7 +44,7 @@ def check_arrays(arrays: Arrays, is_of_means: bool, stores_dissimilarities: bool
     if stores_dissimilarities:
         shape = 1, rows * (rows - 1) // 2
     expected: dict[str, tuple[Any, tuple[int | None, ...]]] = {
-        **{f"work.{name}": of_nodes.pop(name) for name in ("mark", "due")},
+        **{f"work.{name}": of_nodes.pop(name) for name in OF_WORK},
         **{f"tree.{name}": kind for name, kind in of_nodes.items()},
         "tree.state": (np.int64, (len(TREE_STATE.names or ()),)),
         "tree.mean": (data.dtype, shape),
@@ -116,9 +118,14 @@ def _check_work(arrays: Arrays, size: int) -> None:
     is_sound &= state.dtype == np.int64 and state.ndim == 1 and 0 < state.size <= len(WORK_STATE.names or ())
     if is_sound:
         counts = dict(zip(WORK_STATE.names or (), state.tolist(), strict=False))
-        is_sound &= NULL <= counts.pop("cursor", NULL) < size and abs(counts.pop("ordered_at", 0)) < UNLIMITED
+        is_sound &= counts.pop("lowest", NULL) >= NULL and abs(counts.pop("ordered_at", 0)) < UNLIMITED
         is_sound &= all(0 <= count < UNLIMITED for count in counts.values()) and counts["pending"] == pending.size
         is_sound &= counts.get("goal", HOMOGENEOUS) <= STABLE_FROM_BELOW
+    if is_sound and "work.queue" in arrays:
+        queue, levels, due = arrays["work.queue"], arrays["work.levels"], np.flatnonzero(arrays["work.due"])
+        is_sound &= queue.dtype == np.int32 and levels.dtype == np.int16 and levels.shape == queue.shape
+        is_sound &= np.array_equal(np.sort(queue), due)
+        is_sound &= queue.size == 0 or 0 <= levels.min() <= levels.max() < N_LEVELS
     if "search.state" in arrays:
         is_sound &= 0 <= int(arrays["search.state"].view(SEARCH_STATE)["fresh_row"][0]) <= size
     if not is_sound:

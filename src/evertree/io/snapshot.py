@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evertree import kernels
 from evertree.errors import CorruptFileError, ParameterError
 from evertree.input.arrays import (
     GOALS,
@@ -27,7 +28,10 @@ from evertree.io.array_checks import check_arrays
 from evertree.io.json_values import decode_all, encode_all
 from evertree.kernels.columns import (
     LOST,
-    N_RECENT,
+    MEAN_NODE,
+    N_LEVELS,
+    NULL,
+    OF_WORK,
     TREE_STATE,
     WORK_STATE,
     MeanTree,
@@ -89,6 +93,9 @@ def contents(state: State) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     arrays["work.pending"] = live.work.stack[: live.work.state["pending"][0]]
     arrays["work.mark"] = live.work.mark[:used]
     arrays["work.due"] = (live.work.due[:used] != 0).astype(np.uint8)
+    queue, levels = np.empty(live.n_due, np.int32), np.empty(live.n_due, np.int16)
+    kernels.shared.due_queue.list_queue(live.work, queue, levels)
+    arrays["work.queue"], arrays["work.levels"] = queue, levels
     arrays["work.state"] = live.work.state.view(np.int64)[:_N_SAVED]
     for name in ("near", "near_value", "fresh"):
         arrays[f"search.{name}"] = getattr(live.search, name)[: used // 2]
@@ -128,6 +135,8 @@ def restored(
         live = _tree_of(_scheme_of(header, arrays, metric), _aim_of(header), header, arrays)
         if "work.due" not in arrays:
             live.note_all_due()
+        elif "work.queue" not in arrays:
+            live.queue_flagged()
         keys = _keys_of(header, arrays)
         invariants.check_all_but_statistics(live, keys.leaves())
         invariants.check_unions(live)
@@ -275,13 +284,17 @@ def _forget_unused(columns: dict[str, NDArray[Any]]) -> None:
 
 
 def _work_of(arrays: dict[str, NDArray[Any]], size: int) -> Worklist:
-    """The worklist; older versions wrote a shorter state, without the nodes that are due for a search."""
+    """The worklist; older versions wrote a shorter state, and what is due in no order, or not at all."""
     pending, old = arrays["work.pending"], arrays["work.state"]
     stack, state = np.empty(size, np.int32), np.zeros(1, WORK_STATE)
     stack[: pending.size] = pending
     state.view(np.int64)[: old.size] = old
-    recent = np.full(1 + N_RECENT, LOST, np.int32)
-    return Worklist(stack, arrays["work.mark"], arrays.get("work.due", np.zeros(size, np.uint8)), recent, state)
+    state["lowest"][0] = 0
+    of_nodes = {name: arrays.get(f"work.{name}", np.zeros(size, MEAN_NODE[name])) for name in OF_WORK}
+    work = Worklist(stack=stack, **of_nodes, first=np.full(N_LEVELS, NULL, np.int32), state=state)
+    if "work.queue" in arrays:
+        kernels.shared.due_queue.queue_again(work, arrays["work.queue"], arrays["work.levels"])
+    return work
 
 
 def _search_of(arrays: dict[str, NDArray[Any]]) -> Search:

@@ -28,6 +28,7 @@ from evertree.kernels.signatures import (
     OpaqueMatrix,
     ShortFloatColumn,
     ShortFloatMatrix,
+    ShortIntColumn,
     described,
 )
 
@@ -68,7 +69,7 @@ WORK_STATE = counters(
     "quota",  # after this many moves since then the guard makes the tolerance ten times wider, and so on
     "guarded",  # how often the list emptied only because the guard had widened the tolerance
     "due",  # number of nodes due for a search
-    "cursor",  # the node from which to look for the next due node
+    "lowest",  # no node is due on a lower level: see `evertree.kernels.shared.due_queue`
     "searches",  # searches for a blocking pair made so far
     "grafts",  # grafts made so far
     "grafts_before",  # grafts made when no node was last due
@@ -85,8 +86,7 @@ STABLE_FROM_BELOW = 2  # the same, the lowest first
 
 # Values of `Worklist.due`, if it is not 0.
 DUE = 1  # a blocking pair may have arisen with the node since it was searched
-ASKED = 2  # the same, but the neighbours of some members are in none: a descent is left
-INSIDE = 3  # the same, but it has been searched within a piece of the tree
+INSIDE = 2  # the same, but it has been searched within a piece of the tree
 
 # Bits of `Worklist.mark`.
 QUEUED = 1  # the node is on the stack
@@ -131,10 +131,13 @@ GROUP = 16
 #: visit to a node costs only one. Each column is a view.
 MEAN_NODE = np.dtype(
     {
-        "names": ["size", "variance", "height", "radius", "birth", "parent", "left", "right", "mark", "due"],
-        "formats": [*[np.float64] * 4, np.int64, *[np.int32] * 3, np.uint8, np.uint8],
-        "offsets": [0, 8, 16, 24, 32, 40, 44, 48, 52, 53],
-        "itemsize": 56,
+        "names": [
+            *("size", "variance", "height", "radius", "birth"),
+            *("parent", "left", "right", "earlier", "later", "level", "mark", "due"),
+        ],
+        "formats": [*[np.float64] * 4, np.int64, *[np.int32] * 5, np.int16, np.uint8, np.uint8],
+        "offsets": [0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 60, 62, 63],
+        "itemsize": 64,
     }
 )
 
@@ -143,10 +146,15 @@ PAIR_NODE = np.dtype(
         "names": [
             *("size", "height", "cross_left", "cross_right", "birth"),
             *("parent", "left", "right", "center", "mark", "exact", "due", "error", "error_left", "error_right"),
+            *("earlier", "later", "level"),
         ],
-        "formats": [*[np.float64] * 4, np.int64, *[np.int32] * 4, *[np.uint8] * 3, *[np.float32] * 3],
-        "offsets": [0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 57, 58, 60, 64, 68],
-        "itemsize": 72,
+        "formats": [
+            *[np.float64] * 4,
+            *(np.int64, *[np.int32] * 4, *[np.uint8] * 3, *[np.float32] * 3),
+            *(np.int32, np.int32, np.int16),
+        ],
+        "offsets": [0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 57, 58, 60, 64, 68, 72, 76, 80],
+        "itemsize": 88,
     }
 )
 
@@ -281,7 +289,11 @@ class PairTree(NamedTuple):
 AnyTree = MeanTree | PairTree
 
 
-#: What is to be done after an edit is found in a list of up to this many, and otherwise by looking through everything.
+#: The level of a height is its exponent and the first two binary digits: without these lower ones, and the sign.
+BITS_BELOW_LEVELS = 50
+N_LEVELS = 1 << (63 - BITS_BELOW_LEVELS)
+
+#: Lists that are not good are found in a list of up to this many, and otherwise by looking through everything.
 N_RECENT = 2_048
 
 #: Instead of the number of its entries: the list is not complete.
@@ -290,17 +302,23 @@ LOST = -1
 
 @described
 class Worklist(NamedTuple):
-    """The nodes whose check may have changed since it was last made: a stack, last in, first out."""
+    """What is to be done: a stack of nodes whose check may have changed, and a queue of those due for a search."""
 
     stack: Ints  # (capacity,) each node is in it at most once
     mark: ByteColumn  # (capacity,) bits QUEUED, STALE and WAITS
     due: ByteColumn  # (capacity,) 0, or one of the values above: whether the node is to be searched
-    recent: Ints  # (1 + N_RECENT,) how many nodes have become due lately, and which: all that are, unless it is LOST
+    level: ShortIntColumn  # (capacity,) of a node that is due: the list that it is in,
+    earlier: IntColumn  # (capacity,) the node before it there, NULL for none,
+    later: IntColumn  # (capacity,) and the one after it
+    first: Ints  # (N_LEVELS,) the first in the list of each level
     state: WorkState  # (1,)
 
 
 #: Neighbours stored for each point.
 N_NEAR = 16
+
+#: So many times wider is a descent for a point that may be in a wrong place.
+WIDER = 4
 
 #: Of `Search.state`.
 SEARCH_STATE = counters(
@@ -315,8 +333,6 @@ SEARCH_STATE = counters(
 # Values of ``reach``.
 BY_DESCENT = 0  # the neighbours of some members, then a descent of limited width
 EVERYWHERE = 1  # all nodes
-BY_NEIGHBOURS = 2  # only the neighbours of some members
-BEYOND_NEIGHBOURS = 3  # only the descent: neighbours have been asked
 
 # Values of ``notes``.
 BOTH_LISTS = 0  # that of the searching leaf, and vice versa
@@ -338,10 +354,10 @@ class Search(NamedTuple):
     near: IntMatrix  # (n_rows, N_NEAR) leaves near each leaf, the nearest first; NULL for none
     near_value: DataMatrix  # (n_rows, N_NEAR) how far they are, infinite for none; float64 in a tree of pairs
     fresh: Bytes  # (n_rows,) steps until its list is good
-    recent: Ints  # (1 + N_RECENT,) the rows for which that is not 0, as in `Worklist`
+    recent: Ints  # (1 + N_RECENT,) how many rows there are for which that is not 0, and which, unless it is LOST
     seen: Ints  # (capacity,) the last search that visited each node
-    front: IntMatrix  # (2, width) the nodes of the current level of a descent, and of the next
-    front_value: FloatMatrix  # (2, width) how far they are
+    front: IntMatrix  # (2, WIDER width) the nodes of the current level of a descent, and of the next
+    front_value: FloatMatrix  # (2, WIDER width) how far they are
     stack: Ints  # (capacity,) nodes to visit
     lightest: Floats  # (1,) no point weighs less
     total: Floats  # (1,) in a piece of a tree, the weight of all points of the tree
@@ -356,13 +372,17 @@ def new_search(rows: int, width: int, dtype: np.dtype[Any]) -> Search:
         fresh=np.zeros(rows, np.uint8),
         recent=np.zeros(1 + N_RECENT, np.int32),
         seen=np.zeros(2 * rows, np.int32),
-        front=np.zeros((2, width), np.int32),
-        front_value=np.zeros((2, width)),
+        front=np.zeros((2, WIDER * width), np.int32),
+        front_value=np.zeros((2, WIDER * width)),
         stack=np.zeros(2 * rows, np.int32),
         lightest=np.zeros(1),
         total=np.zeros(1),
         state=np.zeros(1, SEARCH_STATE),
     )
+
+
+#: The columns of a node that are in its worklist, and not in its tree.
+OF_WORK = ("mark", "due", "level", "earlier", "later")
 
 
 def new_node_columns(capacity: int, node: np.dtype[Any]) -> tuple[dict[str, NDArray[Any]], Worklist]:
@@ -376,6 +396,6 @@ def new_node_columns(capacity: int, node: np.dtype[Any]) -> tuple[dict[str, NDAr
     columns["state"] = np.zeros(1, TREE_STATE)
     for name in ("root", "free_leaf", "free_inner"):
         columns["state"][name] = NULL
-    mark, due = columns.pop("mark"), columns.pop("due")
-    stack, recent = np.zeros(capacity, np.int32), np.zeros(1 + N_RECENT, np.int32)
-    return columns, Worklist(stack, mark, due, recent, np.zeros(1, WORK_STATE))
+    of_work = {name: columns.pop(name) for name in OF_WORK}
+    first, state = np.full(N_LEVELS, NULL, np.int32), np.zeros(1, WORK_STATE)
+    return columns, Worklist(stack=np.zeros(capacity, np.int32), **of_work, first=first, state=state)

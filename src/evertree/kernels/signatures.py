@@ -56,6 +56,7 @@ class Linked:
 
 
 Ints = Annotated[NDArray[np.int32], Array(np.int32)]
+ShortInts = Annotated[NDArray[np.int16], Array(np.int16)]
 LongInts = Annotated[NDArray[np.int64], Array(np.int64)]
 Bytes = Annotated[NDArray[np.uint8], Array(np.uint8)]
 Bools = Annotated[NDArray[np.bool_], Array(np.bool_)]
@@ -73,6 +74,7 @@ DataMatrix = Annotated[NDArray[Any], Array(None, 2)]
 
 # Columns: fields of the records of all nodes.
 IntColumn = Annotated[NDArray[np.int32], Array(np.int32, has_strides=True)]
+ShortIntColumn = Annotated[NDArray[np.int16], Array(np.int16, has_strides=True)]
 LongColumn = Annotated[NDArray[np.int64], Array(np.int64, has_strides=True)]
 ByteColumn = Annotated[NDArray[np.uint8], Array(np.uint8, has_strides=True)]
 FloatColumn = Annotated[NDArray[np.float64], Array(np.float64, has_strides=True)]

@@ -22,6 +22,7 @@ from evertree.kernels.columns import (
     HOMOGENEOUS,
     LOST,
     NULL,
+    OF_WORK,
     STABLE,
     TO_FIND,
     UNLIMITED,
@@ -493,7 +494,7 @@ class LiveTree(ABC):
         if wanted != self.work.state["goal"][0]:
             self.work.state["goal"][0] = wanted
             if wanted == HOMOGENEOUS and not self.scheme.linkage.strongly_reducible:
-                kernels.shared.worklist.push_bottom_up(self.work, self.nodes())
+                kernels.shared.worklist.push_bottom_up(self.tree, self.work, self.nodes())
 
     def scratch(self) -> tuple[Any, Search]:
         """The tree and the state of searches for one thread: shared, but with a workspace of its own."""
@@ -508,20 +509,25 @@ class LiveTree(ABC):
         )
 
     def list_recent(self) -> None:
-        """List what is to be done where that is not listed. O(n) then."""
-        for recent, flags in ((self.work.recent, self.work.due), (self.search.recent, self.search.fresh)):
-            if recent[0] == LOST:
-                some = np.flatnonzero(flags)
-                if some.size < recent.size:
-                    recent[1 : 1 + some.size], recent[0] = some, some.size
+        """List the lists of neighbours that are not good, if they are few and not listed. O(n) then."""
+        recent = self.search.recent
+        if recent[0] == LOST:
+            some = np.flatnonzero(self.search.fresh)
+            if some.size < recent.size:
+                recent[1 : 1 + some.size], recent[0] = some, some.size
 
     def note_all_due(self) -> None:
-        """Mark every node as due for a search."""
+        """Let every node be due for a search."""
+        self.work.due[:] = DUE
+        self.queue_flagged()
+
+    def queue_flagged(self) -> None:
+        """Make the queue of nodes due for a search anew, of those in the tree that are flagged. O(n)."""
         nodes = self.nodes()
+        flagged = nodes[self.work.due[nodes] != 0]
         self.work.due[:] = 0  # free nodes may have been due
-        self.work.due[nodes] = DUE
-        self.work.recent[0] = LOST
-        self.work.state["due"][0] = nodes.size
+        self.work.due[flagged] = DUE
+        kernels.shared.due_queue.queue_flagged(self.tree, self.work, flagged)
 
     def prepare_search(self) -> None:
         """Allocate what searches need, if not done yet."""
@@ -671,7 +677,7 @@ class LiveTree(ABC):
             return
         self.work.state["guarded"][0] = 0
         self._compute_all(nodes)
-        kernels.shared.worklist.push_bottom_up(self.work, nodes)
+        kernels.shared.worklist.push_bottom_up(self.tree, self.work, nodes)
         if self.search.fresh.size:
             kernels.shared.neighbours.forget_all(self.tree, self.search, TO_FIND)
         self.warm_up()
@@ -685,12 +691,12 @@ class LiveTree(ABC):
         tree.state["free_inner"][0] = NULL
         for column in (tree.parent, tree.left, tree.right):
             column[2 * heights.size + 1 :: 2] = NULL  # inner nodes that were in use before
-        work.mark[:], work.due[:], work.recent[0] = 0, 0, 0
+        work.mark[:], work.due[:], work.first[:] = 0, 0, NULL
         for name in ("pending", "due", "guarded"):
             work.state[name][0] = 0
         self._compute_from_heights(2 * np.arange(heights.size, dtype=np.int32) + 1, heights)
         if not (self.aim.is_stable or self.scheme.linkage.strongly_reducible):  # then it need not be homogeneous
-            kernels.shared.worklist.push_bottom_up(self.work, self.nodes())
+            kernels.shared.worklist.push_bottom_up(self.tree, self.work, self.nodes())
 
     def adopt(self, other: LiveTree, leaves: NDArray[np.int32], incoming: Incoming) -> None:
         """Copy the shape of another tree, whose `leaves` are the points, into this new one.
@@ -719,9 +725,9 @@ class LiveTree(ABC):
             for name in SHAPE:
                 getattr(tree, name)[:used] = getattr(self.tree, name)[:used]
             work.stack[: self.n_pending] = self.work.stack[: self.n_pending]
-            work.mark[:used] = self.work.mark[:used]
-            work.due[:used] = self.work.due[:used]
-            work.recent[:] = self.work.recent
+            for name in OF_WORK:
+                getattr(work, name)[:used] = getattr(self.work, name)[:used]
+            work.first[:] = self.work.first
         else:
             work.state["goal"][0] = STABLE if self.aim.is_stable else HOMOGENEOUS
         rows = tree.parent.size // 2

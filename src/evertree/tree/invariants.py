@@ -20,6 +20,7 @@ from evertree.kernels.columns import (
     TO_FIND,
     MeanTree,
     PairTree,
+    Worklist,
 )
 from evertree.tree.base import LiveTree
 from evertree.tree.pairwise import PairLiveTree
@@ -107,8 +108,10 @@ def check_search(live: LiveTree) -> None:
     work, search = live.work, live.search
     due, waiting = np.flatnonzero(work.due), 2 * np.flatnonzero(search.fresh)
     _require(due.size == int(work.state["due"][0]), "not as many nodes are due as counted")
-    for recent, flagged in ((work.recent, due), (search.recent, waiting >> 1)):
-        _require(recent[0] == LOST or bool(np.isin(flagged, recent[1 : recent[0] + 1]).all()), "a list is not complete")
+    recent = search.recent
+    is_listed = recent[0] == LOST or bool(np.isin(waiting >> 1, recent[1 : recent[0] + 1]).all())
+    _require(is_listed, "a list that waits is not listed")
+    _require(_is_queue(work, due), "the queue does not have the nodes that are due")
     top = np.array([live.tree.state["leaf_top"][0], live.tree.state["inner_top"][0]])
     _require(bool(np.all(due >> 1 < top[due & 1])), "a node is due that never was in the tree")
     _require(bool(np.all(waiting >> 1 < top[0])), "a list waits whose leaf never was in the tree")
@@ -120,6 +123,19 @@ def check_search(live: LiveTree) -> None:
     _require(bool(np.all((near >= NULL) & ((near % 2 == 0) | (near == NULL)))), "a list holds no leaf")
     _require(bool(np.all(near < 2 * top[0])), "a list holds a leaf that never was in the tree")
     _require(search.fresh.size in (0, live.capacity), "there are not as many lists as points")
+
+
+def _is_queue(work: Worklist, due: NDArray[np.intp]) -> bool:
+    """Whether the lists of all levels hold just these nodes, on their levels. O(n)."""
+    found: list[int] = []
+    for level in np.flatnonzero(work.first != NULL).tolist():
+        before, u = NULL, int(work.first[level])
+        while u != NULL and len(found) <= due.size:
+            if work.earlier[u] != before or work.level[u] != level or level < work.state["lowest"][0]:
+                return False
+            found.append(u)
+            before, u = u, int(work.later[u])
+    return sorted(found) == due.tolist()
 
 
 def check_statistics(live: LiveTree) -> None:

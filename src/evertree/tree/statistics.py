@@ -408,11 +408,11 @@ class MeanLiveTree(LiveTree):
             place[kind] = np.sort(kind)
         rows = place[::2] >> 1
         self._permute(place, rows)
-        kernels.shared.reorder.relabel_nodes(self.tree, nodes, place)
+        kernels.shared.reorder.relabel_nodes(self.tree, self.work, nodes, place)
         self.tree.state["root"][0] = place[self.root]
         pending = self.work.stack[: self.n_pending]
         pending[:] = place[pending]
-        self.work.recent[0] = self.search.recent[0] = LOST
+        self.search.recent[0] = LOST
         if self.search.fresh.size:
             search = self.search
             kernels.shared.reorder.relabel(search.near, place)

@@ -22,8 +22,9 @@ from evertree.kernels.pairwise.pairs import is_pivot
 from evertree.kernels.pairwise.point import is_known, judge_bounds, make_known, measure_point
 from evertree.kernels.pairwise.search import is_stable_if_monotone
 from evertree.kernels.pairwise.values import value_between
+from evertree.kernels.shared.due_queue import note_due
 from evertree.kernels.shared.topology import attach, detach, is_leaf, sibling
-from evertree.kernels.shared.worklist import note_due, push
+from evertree.kernels.shared.worklist import push
 from evertree.kernels.signatures import AnyLinkage, Floats, Ints
 
 #: The error of a height that a recurrence gave over many merges: see `evertree.kernels.pairwise.check`.
@@ -58,7 +59,7 @@ def change_cross(linkage, tree, work, v, side, x, y, i, comes):
     value, is_exact, error = changed(linkage, tree, before, is_exact, cross_error(tree, v, side), x, y, i, comes)
     set_cross(tree, v, side, value, is_exact, error)
     if value < before:
-        push(work, v)
+        push(tree, work, v)
 
 
 @step
@@ -79,7 +80,7 @@ def change_path(linkage, tree, work, i, x, comes, top):
             strengthen(linkage, tree, w)
             change_cross(linkage, tree, work, w, side_of(tree, w, x), x, np.int64(sibling(tree, w)), i, comes)
         if not height <= tree.height[w]:
-            push(work, w)
+            push(tree, work, w)
         tree.height[w] = height
         x = w
 
@@ -108,11 +109,11 @@ def refresh_path(linkage, tree, work, u, comes, top):
         if np.isnan(tree.height[u]):
             recompute_height(linkage, tree, np.int64(u))
         if checks_all(linkage, comes):
-            push(work, u)
-            push(work, sibling(tree, u))
+            push(tree, work, u)
+            push(tree, work, sibling(tree, u))
         if not is_stable_if_monotone(linkage):
-            note_due(work, u)
-            note_due(work, sibling(tree, u))
+            note_due(tree, work, u)
+            note_due(tree, work, sibling(tree, u))
         u = np.int64(tree.parent[u])
 
 
@@ -154,11 +155,13 @@ def hang_on(linkage, tree, work, i, k, top):
         set_cross(tree, p, RIGHT, value, is_exact, 1.0)
     tree.pairs.state["paused_node"][0] = NULL
     tree.pairs.state["measured"][0] = NULL
-    push(work, i)
-    push(work, k)
-    push(work, p)
-    push(work, sibling(tree, p))
+    push(tree, work, i)
+    push(tree, work, k)
+    push(tree, work, p)
+    push(tree, work, sibling(tree, p))
     refresh_path(linkage, tree, work, np.int64(p), np.int64(1), np.int64(top))
+    note_due(tree, work, np.int64(i))  # at the height that their parent has now
+    note_due(tree, work, np.int64(k))
 
 
 @step
@@ -172,8 +175,8 @@ def cut_off(linkage, tree, work, i, top):
         s = detach(tree, i)
         forget_cross(tree, s)
         tree.pairs.state["paused_node"][0] = NULL
-        push(work, s)
-        push(work, sibling(tree, s))
+        push(tree, work, s)
+        push(tree, work, sibling(tree, s))
         return
     change_path(linkage, tree, work, np.int64(i), np.int64(p), np.int64(0), np.int64(top))
     value, is_exact = cross(tree, p, 1 - side_of(tree, p, i))
@@ -184,8 +187,8 @@ def cut_off(linkage, tree, work, i, top):
         tree.height[w], tree.error[w], tree.center[w] = value, error, NULL
     forget_cross(tree, s)
     tree.pairs.state["paused_node"][0] = NULL
-    push(work, s)
-    push(work, sibling(tree, s))
+    push(tree, work, s)
+    push(tree, work, sibling(tree, s))
     refresh_path(linkage, tree, work, np.int64(w), np.int64(0), np.int64(top))
 
 

@@ -13,6 +13,7 @@ from evertree.kernels.compile import choose, inline
 from evertree.kernels.pairwise.path import cut_off, hang_on
 from evertree.kernels.pairwise.point import measure_union
 from evertree.kernels.pairwise.search import measure_cluster
+from evertree.kernels.shared.due_queue import note_due
 from evertree.kernels.shared.linkage_values import linkage_value
 from evertree.kernels.shared.neighbours import begin_search
 from evertree.kernels.shared.topology import attach, children, detach, sibling
@@ -40,24 +41,26 @@ def meeting_node(tree, search, a, q):
 def _graft_means(linkage, tree, work, x, target, top):
     is_parent = tree.parent[x] == top
     s = detach(tree, x)
-    push(work, s)
-    push(work, sibling(tree, s))
+    push(tree, work, s)
+    push(tree, work, sibling(tree, s))
     if is_parent:
         top = np.int64(s)
     else:
         refresh_up(linkage, tree, work, np.int64(tree.parent[s]), top)
     p = attach(tree, x, target)
-    push(work, x)
-    push(work, target)
+    push(tree, work, x)
+    push(tree, work, target)
     refresh_up(linkage, tree, work, np.int64(p), top)
+    note_due(tree, work, np.int64(x))  # at the height that their parent has now
+    note_due(tree, work, np.int64(target))
     if is_parent:
         refresh(linkage, tree, work, top)
     else:
         a, b = children(tree, top)
         tree.height[top] = linkage_value(linkage, tree, a, b)
-        push(work, top)
-        push(work, sibling(tree, top))
-    push(work, tree.parent[top])
+        push(tree, work, top)
+        push(tree, work, sibling(tree, top))
+    push(tree, work, tree.parent[top])
 
 
 def _graft_pairs(linkage, tree, work, x, target, top):

@@ -54,8 +54,8 @@ def _push_none(linkage, tree, work, g):
 
 def _push_beyond(linkage, tree, work, g):
     if work.state["goal"][0] != HOMOGENEOUS:
-        push(work, tree.parent[g])
-        push(work, sibling(tree, g))
+        push(tree, work, tree.parent[g])
+        push(tree, work, sibling(tree, g))
 
 
 #: Queue the checks that read the changed height of `g`, in addition to those that read its parts: `may_move` does.
@@ -70,11 +70,11 @@ def make_move(linkage, tree, work, v, near):
     swap_with_uncle(tree, far)
     update_after_move(linkage, tree, v, near)
     push_readers(linkage, tree, work, g)
-    push(work, near)
-    push(work, far)
-    push(work, c)
-    push(work, g)
-    push(work, v)
+    push(tree, work, near)
+    push(tree, work, far)
+    push(tree, work, c)
+    push(tree, work, g)
+    push(tree, work, v)
 
 
 @inline
@@ -102,7 +102,7 @@ def homogenise(tree: AnyTree, work: Worklist, linkage: AnyLinkage, max_checks: i
         tolerance = guarded_tolerance(linkage, work)
         near = find_near(linkage, tree, tolerance, v)
         if near == BUSY:
-            push(work, v)
+            push(tree, work, v)
             break
         work.state["checks"][0] += 1
         if near != NULL and (work.state["goal"][0] == HOMOGENEOUS or may_move(linkage, tree, tolerance, v, near)):

@@ -8,6 +8,7 @@ from evertree.kernels.columns import NULL, UNLIMITED, AnyTree, MeanTree, PairTre
 from evertree.kernels.compile import choose, inline, kernel
 from evertree.kernels.pairwise.path import take_in
 from evertree.kernels.pairwise.point import measure_point, nearer_to_point
+from evertree.kernels.shared.due_queue import note_due
 from evertree.kernels.shared.homogenise import homogenise
 from evertree.kernels.shared.linkage_values import nearer_child
 from evertree.kernels.shared.topology import attach, is_leaf
@@ -30,9 +31,11 @@ def _nearer_by_means(linkage, tree, k, i):
 
 def _hang_by_means(linkage, tree, work, i, k):
     p = attach(tree, i, k)
-    push(work, i)
-    push(work, k)
+    push(tree, work, i)
+    push(tree, work, k)
     refresh_up(linkage, tree, work, np.int64(p), np.int64(NULL))
+    note_due(tree, work, np.int64(i))  # at the height that their parent has now
+    note_due(tree, work, np.int64(k))
 
 
 #: Compute what insertion of leaf `i` needs to know about every node.

@@ -4,37 +4,83 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import BOTH_LISTS, LOST, NO_LIST, NULL, TO_FIND, MeanTree, PairTree, Search, Tree
+from evertree.kernels.columns import (
+    BOTH_LISTS,
+    LOST,
+    NO_LIST,
+    NULL,
+    TO_EXCHANGE,
+    TO_FIND,
+    MeanTree,
+    PairTree,
+    Search,
+    Tree,
+)
 from evertree.kernels.compile import choose, inline, kernel, short_step, step
 from evertree.kernels.pairwise.pairs import dissimilarity
+from evertree.kernels.shared.due_queue import note_due
 from evertree.kernels.shared.topology import hangs
-from evertree.kernels.shared.worklist import next_recent, note_recent
 from evertree.kernels.signatures import Floats, IntMatrix, Ints
 from evertree.kernels.statistics.means import sq_dist
 
 
+@inline
+def note_recent(recent, u):
+    """Add `u` to a list of what is to be done, if that is complete and has room. O(1)."""
+    count = recent[0]
+    if count == recent.size - 1:
+        recent[0] = LOST
+    elif count != LOST:
+        recent[count + 1] = u
+        recent[0] = count + 1
+
+
+@step
+def next_recent(recent, flag, start):
+    """The first of those in a list whose flag is set, in memory order from `start` on and then from 0; NULL if none is.
+
+    The others are dropped. O(N_RECENT).
+    """
+    count, best, first = 0, np.int64(NULL), np.int64(NULL)
+    for k in range(1, recent[0] + 1):
+        u = np.int64(recent[k])
+        if flag[u]:
+            count += 1
+            recent[count] = u
+            if first == NULL or u < first:
+                first = u
+            if u >= start and (best == NULL or u < best):
+                best = u
+    recent[0] = count
+    return first if best == NULL else best
+
+
 @short_step
 def note_in(near, near_value, row, j, value):
-    """Put leaf `j` on the list in a row if it is nearer than the last there. O(N_NEAR)."""
+    """Put leaf `j` on the list in a row if it is nearer than the last there; return whether it is the first now.
+
+    O(N_NEAR).
+    """
     k = near.shape[1] - 1
     value = min(value, np.float64(np.finfo(near_value.dtype).max))  # beyond it, all are equal
     if not value < near_value[row, k]:
-        return
+        return False
     for t in range(near.shape[1]):
         if near[row, t] == j:
-            return
+            return False
     while k > 0 and near_value[row, k - 1] > value:
         near[row, k] = near[row, k - 1]
         near_value[row, k] = near_value[row, k - 1]
         k -= 1
     near[row, k] = j
     near_value[row, k] = value
+    return k == 0
 
 
 @inline
 def note_one(search, i, j, value):
-    """Put leaf `j` on the list of leaf `i` if it is nearer than the last there. O(N_NEAR)."""
-    note_in(search.near, search.near_value, i >> 1, j, value)
+    """Put leaf `j` on the list of leaf `i` if it is nearer than the last there; return whether it is the first now."""
+    return note_in(search.near, search.near_value, i >> 1, j, value)
 
 
 @inline
@@ -51,6 +97,21 @@ def note_met(search, i, j, value):
         note_one(search, i, j, value)
     if search.state["notes"][0] == BOTH_LISTS:
         note_one(search, j, i, value)
+
+
+@inline
+def note_found(search, i, j, value):
+    """The same in a search for a partner of `i`. If one is the nearest to the other, it had gone the wrong way.
+
+    Then its list is to ask again, among the right points, and the leaf is to search again.
+    """
+    if search.state["notes"][0] == BOTH_LISTS:
+        if note_one(search, i, j, value):
+            set_fresh(search, i >> 1, TO_EXCHANGE)
+        if note_one(search, j, i, value):
+            set_fresh(search, j >> 1, TO_EXCHANGE)
+    else:
+        note_met(search, i, j, value)
 
 
 @inline
@@ -129,10 +190,11 @@ def ask_neighbours(tree, search, i):
 
 
 @inline
-def improve_lists(linkage, tree, search, find, max_steps):
+def improve_lists(linkage, tree, work, search, find, max_steps):
     """Take up to `max_steps` steps towards good lists for all points; `find` fills an empty list. Return how many.
 
-    A list that is not empty improves when neighbours of neighbours are asked, and twice is enough.
+    A list that is not empty improves when neighbours of neighbours are asked, and twice is enough. If that was needed,
+    the leaf is due for a search.
     """
     end = tree.state["leaf_top"][0]
     row = search.state["fresh_row"][0]
@@ -153,6 +215,8 @@ def improve_lists(linkage, tree, search, find, max_steps):
                 if search.fresh[row] == TO_FIND:
                     set_fresh(search, row, find(linkage, tree, search, i))
                 else:
+                    if search.fresh[row] == TO_EXCHANGE:
+                        note_due(tree, work, i)
                     ask_neighbours(tree, search, i)
                     set_fresh(search, row, np.int64(search.fresh[row]) - 1)
                 steps += 1

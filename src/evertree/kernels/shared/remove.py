@@ -56,8 +56,8 @@ def detach_leaves_of_pairs(tree: PairTree, work: Worklist, linkage: AnyLinkage, 
 def note_detached(tree, work, s):
     """Note what follows from the loss of a sibling of `s`, if it is in the tree: checks, and a path to recompute."""
     if hangs(tree, s):
-        push(work, s)
-        push(work, sibling(tree, s))
+        push(tree, work, s)
+        push(tree, work, sibling(tree, s))
         mark_path(tree, work, tree.parent[s])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import NULL, Tree
+from evertree.kernels.columns import NULL, Tree, Worklist
 from evertree.kernels.compile import inline, kernel
 from evertree.kernels.signatures import Bools, Data, DataMatrix, IntMatrix, Ints
 
@@ -32,13 +32,19 @@ def relabelled(place, u):
 
 
 @kernel
-def relabel_nodes(tree: Tree, nodes: Ints, place: Ints) -> None:
-    """Replace the parents and children of `nodes` of a tree, whose rows have been moved, by their new numbers. O(n)."""
+def relabel_nodes(tree: Tree, work: Worklist, nodes: Ints, place: Ints) -> None:
+    """Replace nodes by their new numbers, after rows of `nodes` were moved: parents, children and the queue. O(n)."""
     for u in nodes:
         v = place[u]
         tree.parent[v] = relabelled(place, tree.parent[v])
         tree.left[v] = relabelled(place, tree.left[v])
         tree.right[v] = relabelled(place, tree.right[v])
+    for v in range(place.size):
+        if work.due[v]:
+            work.earlier[v] = relabelled(place, work.earlier[v])
+            work.later[v] = relabelled(place, work.later[v])
+    for level in range(work.first.size):
+        work.first[level] = relabelled(place, work.first[level])
 
 
 @kernel

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import ASKED, DUE, INSIDE, NULL, UNLIMITED, MeanTree, Search, Tree, Worklist
+from evertree.kernels.columns import DUE, INSIDE, NULL, UNLIMITED, MeanTree, Search, Worklist
 from evertree.kernels.compile import kernel
 from evertree.kernels.shared.check import is_blocking
+from evertree.kernels.shared.due_queue import clear_due, note_due
 from evertree.kernels.shared.graft import resolve
 from evertree.kernels.shared.homogenise import homogenise
 from evertree.kernels.shared.neighbours import begin_search, between, forget_near, note_in, note_one
 from evertree.kernels.shared.partner_search import climb, value_up_to
 from evertree.kernels.shared.stabilise import fill_list, find_partner, guard_level
 from evertree.kernels.shared.topology import hangs
-from evertree.kernels.shared.worklist import clear_due, note_due
 from evertree.kernels.signatures import AnyLinkage, Bytes, DataMatrix, IntMatrix, Ints
-from evertree.kernels.statistics.search import descend_means, partner_beyond
+from evertree.kernels.statistics.search import descend_means, partner_beyond, usual_width
 
 
 @kernel
@@ -48,23 +48,6 @@ def search_outside(
 
 
 @kernel
-def take_due(tree: Tree, work: Worklist, nodes: Ints, value: int) -> int:
-    """Keep those of `nodes` that are due for a search with this value, in their order; return how many.
-
-    Those that are no longer in the tree, and the root, are not due any more.
-    """
-    count = 0
-    for k in range(nodes.size):
-        u = np.int64(nodes[k])
-        if work.due[u] and (not hangs(tree, u) or u == tree.state["root"][0]):
-            clear_due(work, u)
-        elif work.due[u] == value:
-            nodes[count] = u
-            count += 1
-    return count
-
-
-@kernel
 def graft_found(
     tree: MeanTree,
     work: Worklist,
@@ -72,19 +55,14 @@ def graft_found(
     linkage: AnyLinkage,
     nodes: Ints,
     partners: Ints,
-    by_neighbours: int,
 ) -> None:
     """Make the grafts that `find_partners` found, one after the other, and the moves that follow each.
 
     A graft that is no longer needed, because of those before it, is not made, and its node is searched again later. If
     the tree has not changed since the search, that would find the same again: then an impossible graft is given up.
-    Where only neighbours were asked, and none was found, a descent is left.
     """
     for k in range(nodes.size):
-        if by_neighbours and partners[k] == NULL:
-            work.due[nodes[k]] = ASKED
-        else:
-            clear_due(work, nodes[k])
+        clear_due(work, np.int64(nodes[k]))
     work.state["searches"][0] += nodes.size
     grafts_before = work.state["grafts"][0]
     for k in range(nodes.size):
@@ -92,7 +70,7 @@ def graft_found(
         if q == NULL or not hangs(tree, a) or tree.state["root"][0] == a:
             continue
         if work.state["grafts"][0] > grafts_before:
-            note_due(work, a)
+            note_due(tree, work, a)
         if not hangs(tree, q) or tree.state["root"][0] == q:
             continue
         value = value_up_to(linkage, tree, a, q, np.inf)
@@ -163,5 +141,5 @@ def find_nearest(tree: MeanTree, search: Search, linkage: AnyLinkage, leaves: In
     for k in range(leaves.size):
         i = np.int64(leaves[k])
         forget_near(search, i, 0)
-        descend_means(linkage, tree, search, i, np.inf, np.int64(NULL))
+        descend_means(linkage, tree, search, i, np.inf, np.int64(NULL), usual_width(search))
         near[k] = search.near[i >> 1, 0]

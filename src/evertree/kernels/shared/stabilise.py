@@ -6,7 +6,6 @@ import numpy as np
 
 from evertree.kernels.columns import (
     EVERYWHERE,
-    LOST,
     NULL,
     STABLE,
     STABLE_FROM_BELOW,
@@ -27,12 +26,11 @@ from evertree.kernels.pairwise.search import (
     place_by_pairs,
 )
 from evertree.kernels.shared.check import is_blocking
+from evertree.kernels.shared.due_queue import clear_all_due, clear_due, next_due, note_due
 from evertree.kernels.shared.graft import meeting_node, resolve
 from evertree.kernels.shared.homogenise import homogenise
 from evertree.kernels.shared.insert import hang
 from evertree.kernels.shared.neighbours import forget_near, improve_lists
-from evertree.kernels.shared.topology import hangs
-from evertree.kernels.shared.worklist import clear_due, next_recent, note_due
 from evertree.kernels.signatures import AnyLinkage, Bools, Ints
 from evertree.kernels.statistics.search import find_near_means, partner_by_means, place_by_means
 
@@ -51,29 +49,6 @@ fill_list = choose("tree", {MeanTree: find_near_means, PairTree: find_near_point
 
 #: The node beside which a new leaf belongs.
 search_place = choose("tree", {MeanTree: place_by_means, PairTree: place_by_pairs})
-
-
-@inline
-def next_due(tree, work):
-    """The next node due for a search, in memory order; NULL if there is none. O(n) where many have been."""
-    end = 2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])
-    u = work.state["cursor"][0]
-    while work.state["due"][0] > 0:
-        if u >= end:
-            u = 0
-        if work.recent[0] != LOST:
-            u = next_recent(work.recent, work.due, u)
-            if u == NULL:
-                work.recent[0], u = LOST, 0
-                continue
-        if work.due[u]:
-            if hangs(tree, u) and u != tree.state["root"][0]:
-                work.state["cursor"][0] = u + 1
-                return np.int64(u)
-            clear_due(work, u)
-        u += 1
-    work.state["cursor"][0] = u
-    return np.int64(NULL)
 
 
 def _columns_of_means(tree):
@@ -101,18 +76,6 @@ def note_steps(work, steps):
     """Count steps that are no checks."""
     work.state["other_steps"][0] += steps
     return steps
-
-
-@inline
-def clear_all_due(tree, work):
-    """Clear the marks of all nodes due for a search. O(n) where many are."""
-    if work.recent[0] == LOST:
-        for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
-            work.due[u] = 0
-    else:
-        for k in range(work.recent[0]):
-            work.due[work.recent[k + 1]] = 0
-    work.state["due"][0] = work.recent[0] = 0
 
 
 @inline
@@ -166,21 +129,19 @@ def stabilise(
                 return
             continue
         if is_stable_if_monotone(linkage):
-            clear_all_due(tree, work)
+            clear_all_due(work)
             note_stable(tree, work)
             return
         if search.state["fresh"][0] > 0 and search.state["reach"][0] != EVERYWHERE:
             n_lists = (max_steps - steps - 1) // STEPS_OF_SEARCH + 1
-            steps += note_steps(work, STEPS_OF_SEARCH * improve_lists(linkage, tree, search, fill_list, n_lists))
+            steps += note_steps(work, STEPS_OF_SEARCH * improve_lists(linkage, tree, work, search, fill_list, n_lists))
             continue
-        cursor = work.state["cursor"][0]
         a = next_due(tree, work)
         if a == NULL:
             note_stable(tree, work)
             return
         q, value = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
-        if q == BUSY:
-            work.state["cursor"][0] = cursor  # as if it had not begun: when it pauses depends on the clock
+        if q == BUSY:  # as if it had not begun: when it pauses depends on the clock
             return
         steps += note_steps(work, steps_of_search(tree, search))
         work.state["searches"][0] += 1
@@ -203,7 +164,7 @@ def insert_leaf_by_search(tree, work, search, linkage, i):
     if tree.state["root"][0] == NULL:
         tree.state["root"][0] = i
         forget_near(search, i, TO_EXCHANGE)
-        note_due(work, i)
+        note_due(tree, work, i)
     else:
         hang(linkage, tree, work, i, search_place(linkage, tree, search, i))
     # As int64: literals would trigger another compilation.

@@ -4,70 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import DUE, LOST, NULL, QUEUED, Worklist
+from evertree.kernels.columns import NULL, QUEUED, Tree, Worklist
 from evertree.kernels.compile import inline, kernel, short_step, step
+from evertree.kernels.shared.due_queue import note_due
 from evertree.kernels.shared.topology import is_leaf, sibling
 from evertree.kernels.signatures import Ints
 from evertree.kernels.statistics.merge import merge_children
 
 
-@inline
-def note_recent(recent, u):
-    """Add `u` to a list of what is to be done, if that is complete and has room. O(1)."""
-    count = recent[0]
-    if count == recent.size - 1:
-        recent[0] = LOST
-    elif count != LOST:
-        recent[count + 1] = u
-        recent[0] = count + 1
-
-
-@step
-def next_recent(recent, flag, start):
-    """The first of those in a list whose flag is set, in memory order from `start` on and then from 0; NULL if none is.
-
-    The others are dropped. O(N_RECENT).
-    """
-    count, best, first = 0, np.int64(NULL), np.int64(NULL)
-    for k in range(1, recent[0] + 1):
-        u = np.int64(recent[k])
-        if flag[u]:
-            count += 1
-            recent[count] = u
-            if first == NULL or u < first:
-                first = u
-            if u >= start and (best == NULL or u < best):
-                best = u
-    recent[0] = count
-    return first if best == NULL else best
-
-
-@inline
-def note_due(work, u):
-    """Note that a blocking pair with `u` may have arisen. O(1)."""
-    if u != NULL and work.due[u] != DUE:
-        if not work.due[u]:
-            work.state["due"][0] += 1
-        work.due[u] = DUE
-        note_recent(work.recent, u)
-
-
-@inline
-def clear_due(work, u):
-    """Note that `u` has been searched."""
-    work.due[u] = 0
-    work.state["due"][0] -= 1
-    if work.state["due"][0] == 0:
-        work.recent[0] = 0
-
-
 @short_step
-def push(work, u):
+def push(tree, work, u):
     """Note that the check at `u` may have changed, and a blocking pair with it may have arisen. O(1).
 
     Leaves have no check, and NULL has neither.
     """
-    note_due(work, u)
+    note_due(tree, work, u)
     if u == NULL or is_leaf(u) or work.mark[u] & QUEUED:
         return
     work.mark[u] |= QUEUED
@@ -101,8 +52,8 @@ def pop_lowest(tree, work):
 def refresh(linkage, tree, work, u):
     """Compute the statistics of `u` from its children; queue the checks that read them, at `u` and beside it. O(m)."""
     merge_children(linkage, tree, u)
-    push(work, u)
-    push(work, sibling(tree, u))
+    push(tree, work, u)
+    push(tree, work, sibling(tree, u))
 
 
 @step
@@ -114,7 +65,7 @@ def refresh_up(linkage, tree, work, u, stop):
 
 
 @kernel
-def push_bottom_up(work: Worklist, nodes: Ints) -> None:
+def push_bottom_up(tree: Tree, work: Worklist, nodes: Ints) -> None:
     """Queue all of `nodes`, given children first, so that the lowest are checked first."""
     for i in range(nodes.size - 1, -1, -1):
-        push(work, nodes[i])
+        push(tree, work, nodes[i])

@@ -10,23 +10,22 @@ from __future__ import annotations
 import numpy as np
 
 from evertree.kernels.columns import (
-    BEYOND_NEIGHBOURS,
     BOTH_LISTS,
-    BY_NEIGHBOURS,
     EVERYWHERE,
     NO_LIST,
     NULL,
     TO_EXCHANGE,
     UNLIMITED,
+    WIDER,
     MeanTree,
     Search,
 )
 from evertree.kernels.compile import inline, kernel, step
 from evertree.kernels.shared.check import MANY_COLUMNS, is_blocking
 from evertree.kernels.shared.linkage_values import least_value, value_of_sq
-from evertree.kernels.shared.neighbours import forget_near, may_enter, note_met
+from evertree.kernels.shared.neighbours import forget_near, may_enter, note_found, note_met
 from evertree.kernels.shared.partner_search import climb, no_pieces
-from evertree.kernels.shared.topology import is_leaf
+from evertree.kernels.shared.topology import is_leaf, sibling
 from evertree.kernels.signatures import Floats, Ints
 from evertree.kernels.statistics.means import sq_dist
 from evertree.kernels.statistics.sketches import least_sq_dist
@@ -35,6 +34,10 @@ from evertree.kernels.statistics.sketches import least_sq_dist
 #: others need not be visited. Should there be many, it stops after this many steps.
 N_HIGH = 1_000
 MOST_STEPS = 4_000
+
+#: A point that stays beside a cluster with more than this many points for each in it has a wider descent: it is far out,
+#: or in a wrong place.
+MANY_BESIDE = 4
 
 #: A bound excludes a cluster if it is larger by more than this share: the radius of a node may be off by rounding.
 ROUNDING = 1e-9
@@ -66,9 +69,15 @@ def try_node(linkage, tree, a, u, least, best, smallest, is_needed):
 
 
 @inline
-def keep_nearest(search, side, count, u, value):
-    """Put `u` among the nearest nodes of the next level, sorted; return their number. O(width)."""
-    if count == search.front.shape[1]:
+def usual_width(search):
+    """The width of most descents."""
+    return search.front.shape[1] // WIDER
+
+
+@inline
+def keep_nearest(search, side, count, u, value, width):
+    """Put `u` among the `width` nearest nodes of the next level, sorted; return their number. O(width)."""
+    if count == width:
         if not value < search.front_value[side, count - 1]:
             return count
         count -= 1
@@ -108,7 +117,7 @@ def may_be_listed(search, i, j, least):
 
 
 @step
-def descend_means(linkage, tree, search, a, limit, closed):
+def descend_means(linkage, tree, search, a, limit, closed, width):
     """From the root, keep the `width` nodes nearest to `a` on each level, and test every node below them.
 
     Node `closed` and all below it are left out. Returns the node sought, NULL if none was found below `limit`, and its
@@ -116,6 +125,7 @@ def descend_means(linkage, tree, search, a, limit, closed):
     it. O(width · depth · m).
     """
     best, smallest = np.int64(NULL), limit
+    is_partner_search = tree.parent[a] != NULL and limit < np.inf
     root = tree.state["root"][0]
     search.front[0, 0] = root
     count, side = 0 if is_leaf(root) or root == closed else 1, 0
@@ -132,15 +142,17 @@ def descend_means(linkage, tree, search, a, limit, closed):
                     is_needed = is_leaf(a) and may_be_listed(search, a, u, np.sqrt(least))
                 else:
                     value = value_of_sq(linkage, tree, a, u, least)
-                    is_full = n_next == search.front.shape[1]
+                    is_full = n_next == width
                     is_needed = not (is_full and value >= search.front_value[1 - side, n_next - 1])
                     is_needed &= limit == np.inf or may_hold(linkage, tree, search, a, u, least, smallest)
                 best, smallest, sq, value = try_node(linkage, tree, a, u, least, best, smallest, is_needed)
                 if is_leaf(u):
-                    if is_needed:
+                    if is_needed and is_partner_search:
+                        note_found(search, a, u, np.sqrt(sq))
+                    elif is_needed:
                         note_met(search, a, u, np.sqrt(sq))
                 elif limit == np.inf or may_hold(linkage, tree, search, a, u, sq, smallest):
-                    n_next = keep_nearest(search, 1 - side, n_next, u, value)
+                    n_next = keep_nearest(search, 1 - side, n_next, u, value, width)
         count, side = n_next, 1 - side
     return best, smallest
 
@@ -189,10 +201,9 @@ def partner_by_means(linkage, tree, search, a, limit):
     """
     if search.state["reach"][0] == EVERYWHERE:
         return exhaust_means(linkage, tree, search, a, limit, np.int64(NULL), np.int64(UNLIMITED))
-    if search.state["reach"][0] != BEYOND_NEIGHBOURS:
-        q, value = climb(linkage, tree, search, a, limit, no_pieces(search))
-        if q != NULL or search.state["reach"][0] == BY_NEIGHBOURS:
-            return q, value
+    q, value = climb(linkage, tree, search, a, limit, no_pieces(search))
+    if q != NULL:
+        return q, value
     return partner_beyond(linkage, tree, search, a, limit, np.int64(NULL))
 
 
@@ -201,13 +212,16 @@ def partner_beyond(linkage, tree, search, a, limit, closed):
     """The same without neighbours. Node `closed` and all below it are left out."""
     if N_HIGH * tree.size[a] > 2.0 * max(tree.size[tree.state["root"][0]], search.total[0]):
         return exhaust_means(linkage, tree, search, a, limit, closed, np.int64(MOST_STEPS))
-    return descend_means(linkage, tree, search, a, limit, closed)
+    q, value = descend_means(linkage, tree, search, a, limit, closed, usual_width(search))
+    if q == NULL and is_leaf(a) and tree.size[sibling(tree, a)] > MANY_BESIDE * tree.size[a]:
+        return descend_means(linkage, tree, search, a, limit, closed, WIDER * usual_width(search))
+    return q, value
 
 
 @step
 def find_near_means(linkage, tree, search, i):
     """Fill the list of leaf `i` by a descent; return the number of steps left. O(width · depth · m)."""
-    descend_means(linkage, tree, search, i, np.inf, np.int64(NULL))
+    descend_means(linkage, tree, search, i, np.inf, np.int64(NULL), usual_width(search))
     return TO_EXCHANGE
 
 
@@ -225,7 +239,7 @@ def place_by_means(linkage, tree, search, i):
     if is_leaf(root):
         note_met(search, i, root, np.sqrt(sq_dist(tree.mean, i, root)))
         return root
-    q, _ = descend_means(linkage, tree, search, i, value if is_beside_root else np.inf, np.int64(NULL))
+    q, _ = descend_means(linkage, tree, search, i, value if is_beside_root else np.inf, np.int64(NULL), usual_width(search))
     if q != NULL:
         return q
     return root if is_beside_root else np.int64(search.near[i >> 1, 0])

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from evertree.kernels.columns import DUE, INSIDE, LOST, NULL, QUEUED, MeanTree, Search, Tree, Worklist
+from evertree.kernels.columns import DUE, INSIDE, NULL, QUEUED, MeanTree, Search, Tree, Worklist
 from evertree.kernels.compile import inline, kernel
+from evertree.kernels.shared.due_queue import note_due, queue_flagged
 from evertree.kernels.shared.neighbours import forget_near, note_in
 from evertree.kernels.shared.topology import is_leaf, new_inner, replace_child, sibling
-from evertree.kernels.shared.worklist import note_due, push, refresh
+from evertree.kernels.shared.worklist import push, refresh
 from evertree.kernels.signatures import AnyLinkage, Ints
 from evertree.kernels.statistics.sketches import copy_sketch
 
@@ -100,20 +101,23 @@ def copy_out(
         small.right[2 * i] = NULL
         if small_search.near.shape[0] > 0:
             copy_list(search, small_search, bottoms, place, i)
-        if work.due[u]:
-            note_due(small_work, 2 * i)
-    for back in range(inner.size):  # so that the lowest are checked first
-        j = inner.size - 1 - back
+    for j in range(inner.size):
         u = np.int64(inner[j])
         v = np.int64(2 * j + 1)
         copy_row(tree, u, small, v)
         small.parent[v] = NULL if u == root else place[tree.parent[u]]
         small.left[v] = place[tree.left[u]]
         small.right[v] = place[tree.right[u]]
-        if work.mark[u] & QUEUED and u != root:
-            push(small_work, v)
-        elif work.due[u] and u != root:
-            note_due(small_work, v)
+    for i in range(bottoms.size):  # now that their parents are there
+        if work.due[bottoms[i]]:
+            note_due(small, small_work, np.int64(2 * i))
+    for back in range(inner.size - 1):  # so that the lowest are checked first
+        j = inner.size - 2 - back
+        v = np.int64(2 * j + 1)
+        if work.mark[inner[j]] & QUEUED:
+            push(small, small_work, v)
+        elif work.due[inner[j]]:
+            note_due(small, small_work, v)
     small.state["root"][0] = place[root]
     small.state["n_points"][0] = bottoms.size
     small.state["leaf_top"][0] = bottoms.size
@@ -218,19 +222,16 @@ def count_flags(tree: Tree, work: Worklist, nodes: Ints) -> None:
     The root has no check, and detached nodes have neither check nor search.
     """
     work.state["pending"][0] = 0
-    work.state["due"][0] = 0
-    work.recent[0] = LOST
     for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):
         if tree.parent[u] <= NULL:
             work.mark[u] &= 255 - QUEUED
             work.due[u] = 0
     for k in range(nodes.size - 1, -1, -1):
         u = nodes[k]
-        if work.due[u]:
-            work.state["due"][0] += 1
         if work.mark[u] & QUEUED:
             work.stack[work.state["pending"][0]] = u
             work.state["pending"][0] += 1
+    queue_flagged(tree, work, nodes)
 
 
 @kernel

@@ -18,9 +18,6 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.kernels.columns import (
-    ASKED,
-    BEYOND_NEIGHBOURS,
-    BY_NEIGHBOURS,
     DUE,
     EVERYWHERE,
     INSIDE,
@@ -75,6 +72,9 @@ _NUMBERS_PER_ROUND = 1 << 27
 _NUMBERS_AT_ONCE = 1 << 22
 _FEWEST_PER_ROUND, _MOST_PER_ROUND = 64, 1 << 13
 
+#: A round searches one in so many of the nodes that are due: the lowest, as grafts below others change these.
+_ROUNDS = 8
+
 #: In the last seconds before a deadline, rounds are shorter by this factor.
 _LAST_SECONDS, _SHORTER = 0.5, 16
 
@@ -105,9 +105,7 @@ class Rounds:
         live = self._live
         self._forget_inside()
         self._numbering = self._current_numbering()
-        self._rows, self._nodes = np.empty(0, np.int32), np.empty(0, np.int32)
-        self._value = DUE
-        self._found: list[NDArray[np.int32] | None] = [None]  # nodes that became due in rounds; None if not listed
+        self._rows = np.empty(0, np.int32)
         self._scratch = self._threads.helpers(live.scratch) if self._to_stable else None
         self._is_exhaustive = live.search.state["reach"][0] == EVERYWHERE
         per_search = (live.n_points if self._is_exhaustive else _NUMBERS_PER_SEARCH) * (live.n_columns or 1)
@@ -137,7 +135,6 @@ class Rounds:
             self._refine_pieces(deadline, look)
             self._is_cut_in_vain = live.n_pending > n_pending // 2  # most of the rest is where pieces meet
         elif n_pending:
-            self._found = [None]
             with self._lock.access:
                 live.homogenise(_CHECKS_AT_ONCE, UNLIMITED)
             self._is_cut_in_vain = self._is_cut_in_vain and live.n_pending > 0
@@ -170,7 +167,6 @@ class Rounds:
         self._n_cuts += 1
         if has_lists and self._share_across(pieces) > _MOST_ACROSS:
             return
-        self._found = [None]
         place = np.empty(live.tree.parent.size, np.int32)
         is_stopped = False
         open_ones: set[Treelet] = set()
@@ -334,54 +330,20 @@ class Rounds:
         return ask
 
     def _search(self) -> None:
-        """Search for blocking pairs with some of the due nodes, and make the grafts."""
+        """Search for blocking pairs with the lowest of the due nodes, and make the grafts."""
         live = self._live
         assert self._scratch is not None
-        nodes = self._next_due()
+        nodes = np.empty(min(self._per_round, max(live.n_due // _ROUNDS, _FEWEST_PER_ROUND)), np.int32)
+        nodes = nodes[: kernels.shared.due_queue.list_lowest(live.tree, live.work, nodes)]
         partners = np.empty(nodes.size, np.int32)
-        by_neighbours = self._value == DUE and not self._is_exhaustive
-        reach = EVERYWHERE if self._is_exhaustive else BY_NEIGHBOURS if by_neighbours else BEYOND_NEIGHBOURS
 
         def search_for(some: slice, scratch: tuple[Any, Any]) -> None:
             tree, search = scratch
-            search.state["notes"][0], search.state["reach"][0] = NO_LIST, reach
+            search.state["notes"][0] = NO_LIST
             kernels.shared.rounds.find_partners(tree, search, live.tag, nodes[some], partners[some])
 
         self._threads.divide(search_for, nodes.size, self._scratch)
-        recent = live.work.recent
-        recent[0] = 0  # those of this round are listed
-        try:
-            columns = live.tree, live.work, live.search, live.tag
-            kernels.shared.rounds.graft_found(*columns, nodes, partners, int(by_neighbours))
-            self._found.append(None if recent[0] == LOST else recent[1 : 1 + recent[0]].copy())
-        finally:
-            recent[0] = LOST
-
-    def _next_due(self) -> NDArray[np.int32]:
-        """Some of the nodes that are due for a search, in memory order.
-
-        First, all of them ask their neighbours, which is cheap and finds most partners; when none is left that has not,
-        they look farther.
-        """
-        live, work = self._live, self._live.work
-        if self._nodes.size == 0:
-            self._value, self._nodes = DUE, self._newly_due()
-            if self._nodes.size == 0:
-                due = work.due[: live.n_used]
-                self._value = DUE if np.any(due == DUE) else ASKED
-                self._nodes = np.flatnonzero(due == self._value).astype(np.int32)
-            self._found = []
-        nodes, self._nodes = self._nodes[: self._per_round].copy(), self._nodes[self._per_round :]
-        return nodes[: kernels.shared.rounds.take_due(live.tree, work, nodes, self._value)]
-
-    def _newly_due(self) -> NDArray[np.int32]:
-        """Those that are due for any search: they are listed, but for those of rounds in which they were too many."""
-        due = self._live.work.due[: self._live.n_used]
-        listed = [some for some in self._found if some is not None]
-        if len(listed) < len(self._found):
-            return np.flatnonzero(due == DUE).astype(np.int32)
-        some = np.unique(np.concatenate(listed))
-        return some[due[some] == DUE]
+        kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
 
 
 def is_large(live: MeanLiveTree) -> bool:
@@ -405,9 +367,9 @@ def warm_up(live: MeanLiveTree) -> None:
         tree, search = toy.scratch()
         none, steps = np.empty(0, np.int32), np.empty(0, np.uint8)
         lists = np.empty((0, search.near.shape[1]), np.int32), np.empty((0, search.near.shape[1]), live.dtype)
-        kernels.shared.rounds.take_due(toy.tree, toy.work, none, DUE)
+        kernels.shared.due_queue.list_lowest(toy.tree, toy.work, none)
         kernels.shared.rounds.find_partners(tree, search, live.tag, none, none)
-        kernels.shared.rounds.graft_found(toy.tree, toy.work, toy.search, toy.tag, none, none, 1)
+        kernels.shared.rounds.graft_found(toy.tree, toy.work, toy.search, toy.tag, none, none)
         kernels.shared.rounds.search_outside(tree, toy.work, search, live.tag, none, none, NULL)
         kernels.shared.rounds.fill_lists(tree, search, live.tag, none, steps)
         kernels.shared.rounds.ask_lists(tree, search, none, *lists)
