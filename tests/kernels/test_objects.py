@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -84,6 +85,18 @@ def test_an_edit_makes_other_stamps_for_what_depends_on_it(tasks, monkeypatch):
     name, task = next(iter(some.items()))
     for target in (objects.Target("y", is_loaded=False), objects.Target("x", is_loaded=True)):
         assert objects.stamp_of(task.kernel, task.configuration, target) != before[name]
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="there is one width of vectors")
+def test_products_have_the_widest_vectors(tasks):
+    pytest.importorskip("numba")
+    from evertree.kernels import numba_compiler as compiler
+
+    kernel, configuration = tasks["statistics_screening_multiply__float32"]
+    assert kernel.is_wide
+    code = compiler.lowered(kernel.py_func, kernel.signature, configuration, "f")
+    as_preferred, as_wide = (compiler.object_of(code, "f", "x86-64-v4", False, is_wide) for is_wide in (False, True))
+    assert as_preferred != as_wide
 
 
 def test_constants_and_options_are_part_of_a_stamp(tasks):

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import evertree as et
 from evertree.kernels import statistics
-from evertree.kernels.statistics.screening import LENGTH, exact_value, screened
+from evertree.kernels.statistics.screening import (
+    LENGTH,
+    LINE,
+    NEAR_AT_HAND,
+    TALL,
+    WIDE,
+    exact_value,
+    new_rows,
+    screened,
+)
 from evertree.tree import batch, reciprocal, screening
 from evertree.tree.reciprocal import find_merges
 from evertree.tree.screening import Screening, can_screen, tells_apart
@@ -89,6 +99,27 @@ def made(monkeypatch):
 @pytest.mark.parametrize("linkage", MEANS, ids=["ward", "average"])
 def test_merges_are_the_same(monkeypatch, linkage, name, m):
     assert_same_both_ways(monkeypatch, data(m)[name], linkage)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("m", [1, 7, 16, 17, 48, 129])
+def test_products(rng, m, dtype):
+    """They are off by rounding only, and the same however the work is divided."""
+    n_rows, n = 3 * TALL, 2 * NEAR_AT_HAND + 4 * WIDE
+    x, y = new_rows(n_rows, m, dtype), new_rows(n, m, dtype)
+    for rows in (x, y):
+        assert not rows.any()
+        assert rows.ctypes.data % LINE == rows.strides[0] % LINE == 0
+        rows[:, :m] = rng.normal(size=(len(rows), m)) * 10.0 ** rng.uniform(-3, 3, size=(len(rows), m))
+    exact = x.astype(np.longdouble) @ y.T.astype(np.longdouble)
+    most = 0.51 * m * np.finfo(dtype).eps * (np.abs(x) @ np.abs(y.T))
+    for left, right in ((x, y), (x[:, :m].copy(), y[:, :m].copy())):
+        whole, parts = np.full((2, n_rows, n), np.nan, dtype)
+        statistics.screening.multiply(left, right, 0, n, whole)
+        assert np.all(np.abs(whole - exact) <= most)
+        for start, stop in pairwise([0, WIDE, 5 * WIDE, NEAR_AT_HAND + 7 * WIDE, n]):
+            statistics.screening.multiply(left, right, start, stop, parts)
+        assert np.array_equal(whole, parts)
 
 
 @pytest.mark.parametrize("spread", [0.5, 8, 17])

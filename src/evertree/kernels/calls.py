@@ -47,8 +47,9 @@ _first_byte = ctypes.c_char.from_buffer
 class Kernel(Step):
     """A kernel that is machine code: of the library, or compiled by Numba when it is first called."""
 
-    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any], is_wide: bool = False) -> None:
         super().__init__(function, options)
+        self.is_wide = is_wide
         self._call: Callable[..., Any] = self._first_call
 
     def __call__(self, *args: Any) -> Any:

@@ -82,11 +82,20 @@ def kernel(function: Callable[..., Any]) -> Any:
 
     Other threads run meanwhile: the caller must hold the lock of what it changes.
     """
+    return _kernel(function)
+
+
+def wide_kernel(function: Callable[..., Any]) -> Any:
+    """As `kernel`, by the widest vectors that a processor has: for long loops of arithmetic, where they pay."""
+    return _kernel(function, is_wide=True)
+
+
+def _kernel(function: Callable[..., Any], is_wide: bool = False) -> Any:
     if not IS_COMPILED:
         return function
     from evertree.kernels.calls import Kernel
 
-    return Kernel(function, OPTIONS)
+    return Kernel(function, OPTIONS, is_wide)
 
 
 def _step(function: Callable[..., Any], **options: Any) -> Any:

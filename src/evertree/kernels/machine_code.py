@@ -84,7 +84,7 @@ def made(kernel: Any, configuration: Configuration, symbol: str, targets: list[T
     compiler = the_compiler()
     lowered = compiler.lowered(kernel.py_func, kernel.signature, configuration, symbol)
     objects.check_sources(kernel, configuration, compiler.used_steps)
-    return [compiler.object_of(lowered, symbol, *made_for) for made_for in targets]
+    return [compiler.object_of(lowered, symbol, *made_for, kernel.is_wide) for made_for in targets]
 
 
 def the_compiler() -> Any:

@@ -274,24 +274,27 @@ def processor(cpu: str) -> tuple[str, str]:
 
 
 @cache
-def target_machine(cpu: str, is_loaded: bool) -> Any:
+def target_machine(cpu: str, is_loaded: bool, is_wide: bool = False) -> Any:
     """What LLVM knows of a processor, for objects that are linked into a library, or loaded into this process.
 
-    The parts of a loaded one may lie far apart, so that it has addresses of 64 bits.
+    The parts of a loaded one may lie far apart, so that it has addresses of 64 bits. If it is wide, vectors may have
+    512 bits where LLVM would take half: some processors slow down for them.
     """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     name, features = processor(cpu)
+    if is_wide and target.name.startswith("x86"):
+        features = f"{features},-prefer-256-bit".lstrip(",")
     options = {"reloc": "pic", "codemodel": "default"}
     if is_loaded:
         options = {"reloc": "static" if target.name.startswith("x86") else "default", "codemodel": "jitdefault"}
     return target.create_target_machine(cpu=name, features=features, opt=3, jit=is_loaded, **options)
 
 
-def object_of(code: bytes, symbol: str, cpu: str, is_loaded: bool) -> bytes:
+def object_of(code: bytes, symbol: str, cpu: str, is_loaded: bool, is_wide: bool) -> bytes:
     """An object file with the function `symbol` for a processor, to be linked into a library, or to be loaded."""
-    machine = target_machine(cpu, is_loaded)
+    machine = target_machine(cpu, is_loaded, is_wide)
     module = llvm.parse_bitcode(code)
     for named in (*module.functions, *module.global_variables):
         if not named.is_declaration and named.name != symbol:

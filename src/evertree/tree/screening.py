@@ -80,7 +80,7 @@ class Screening:
         self._sizes = np.array([clusters.size[live].min(), clusters.size[live].sum()])
         self._extent = np.zeros(2)
         self._room = np.empty(2 * self._step.LENGTH, np.int32), np.empty(2 * self._step.LENGTH)
-        self._block = np.empty(max(min(_ENTRIES, _AT_ONCE // m), self._step.SIDE * _ROWS), dtype)
+        self._block = np.empty(max(min(_ENTRIES, _AT_ONCE // m), self._step.WIDE * _ROWS), dtype)
         self._bounds = np.empty(self._step.AT_ONCE, dtype)
         self._n_screened = self._n_computed = 0
         for some in self._in_slices(live.size):
@@ -169,36 +169,40 @@ class Screening:
 
         If it is mutual, only for later ones. It ends early if it is to stop.
         """
-        point, side = self._places.point, self._step.SIDE
+        point, tall, wide = self._places.point, self._step.TALL, self._step.WIDE
         for start in range(0, rows.size, _ROWS):
             some = rows[start : start + _ROWS]
-            x = np.zeros((-(-some.size // side) * side, point.shape[1]), point.dtype)
+            x = self._step.new_rows(-(-some.size // tall) * tall, point.shape[1], point.dtype)
             np.multiply(point[some], -2.0, out=x[: some.size])
-            width = self._block.size // len(x) // side * side
-            for first in range(int(some[0]) if is_mutual else 0, len(point), width):
+            width = self._block.size // len(x) // wide * wide
+            for first in range(int(some[0]) // wide * wide if is_mutual else 0, len(point), width):
                 if self._should_stop():
                     return
                 yield some, first, self._multiply(x, point[first : first + width])
 
     def _multiply(self, x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-        block, side = self._block[: len(x) * len(y)].reshape(len(x), len(y)), self._step.SIDE
+        block, wide = self._block[: len(x) * len(y)].reshape(len(x), len(y)), self._step.WIDE
 
         def multiply(some: slice) -> None:
-            self._step.multiply(x, y, side * some.start, side * some.stop, block)
+            self._step.multiply(x, y, wide * some.start, wide * some.stop, block)
 
         if block.size * x.shape[1] < _FEW or self._threads.n_threads == 1:
-            multiply(slice(0, len(y) // side))
+            multiply(slice(0, len(y) // wide))
         else:
-            self._threads.each(multiply, self._threads.slices(len(y) // side))
+            self._threads.each(multiply, self._threads.slices(len(y) // wide))
         return block
 
     def _close_gaps(self) -> None:
-        """Take out places that are not in use, when there are many, but for some so that rows come in fours."""
+        """Take out places that are not in use, when there are many, but for some so that rows come in threes."""
         is_used = np.isfinite(self._places.sq)
         n_used = int(np.count_nonzero(is_used))
         if n_used < _FEWEST_IN_USE * is_used.size:
-            is_used[np.flatnonzero(~is_used)[: -n_used % self._step.SIDE]] = True
-            self._places = type(self._places)(*(column[is_used] for column in self._places))
+            is_used[np.flatnonzero(~is_used)[: -n_used % self._step.WIDE]] = True
+            point, *rest = self._places
+            used = np.flatnonzero(is_used)
+            kept = self._step.new_rows(used.size, point.shape[1], point.dtype)
+            np.take(point, used, axis=0, out=kept, mode="clip")  # other modes make a copy
+            self._places = type(self._places)(kept, *(column[is_used] for column in rest))
             in_use = np.flatnonzero(np.isfinite(self._places.sq))
             self._lists.place_of[self._places.slot[in_use]] = in_use
 

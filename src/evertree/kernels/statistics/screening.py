@@ -16,15 +16,26 @@ Clusters lie in *places*, row by row. They are named by ids, as in a linkage mat
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from evertree.kernels.columns import NULL
-from evertree.kernels.compile import inline, inline_sum, kernel, short_step, step
+from evertree.kernels.compile import inline, inline_sum, kernel, short_step, step, wide_kernel
 from evertree.kernels.shared.linkage_values import factor, offset
 from evertree.kernels.shared.recurrence import linkage_of_union
-from evertree.kernels.signatures import Bytes, Data, DataMatrix, Floats, IntMatrix, Ints, LongMatrix, described
+from evertree.kernels.signatures import (
+    Bytes,
+    Data,
+    DataMatrix,
+    Floats,
+    IntMatrix,
+    Ints,
+    LongMatrix,
+    address_of,
+    described,
+)
 from evertree.kernels.statistics.reciprocal import (
     Clusters,
     LinkageOfMeans,
@@ -43,18 +54,21 @@ AT_ONCE = 32
 #: Exceeds the size of any cluster.
 LARGEST_SIZE = 1e300
 
-#: Rows of either matrix that are multiplied together.
-SIDE = 4
+#: Rows of two matrices that are multiplied together. More sums do not fit into the registers of most processors.
+TALL, WIDE = 4, 3
 
-#: Rows of a matrix that stay in the fastest memory of a processor.
-NEAR_AT_HAND = 32
+#: Rows of a matrix that stay in the faster memory of a processor.
+NEAR_AT_HAND = 36
+
+#: Bytes of a line of a cache, and of the longest vector.
+LINE = 64
 
 
 @described
 class Places(NamedTuple):
     """The clusters of a round as they are screened, in float32 or float64; where one is gone, `sq` is infinite."""
 
-    point: DataMatrix  # (n_places, m) means, from a center near all of them, and scaled to at most 1 in each column
+    point: DataMatrix  # (n_places, m or more) means, from a center near all, and scaled to at most 1 in each column
     sq: Data  # (n_places,) the squared length of the point, less what rounding can do to products with it
     size: Data
     variance: Data  # scaled, and less rounding
@@ -76,10 +90,19 @@ class Lists(NamedTuple):
 
 
 def new_places(n_clusters: int, m: int, dtype: str) -> Places:
-    """Room for so many clusters, a multiple of SIDE; in a spare place it is as if the cluster were gone."""
-    n = -(-n_clusters // SIDE) * SIDE
+    """Room for so many clusters, a multiple of WIDE; in a spare place it is as if the cluster were gone."""
+    n = -(-n_clusters // WIDE) * WIDE
     sq, size, variance, limit = (np.full(n, x, dtype) for x in (np.inf, 1.0, 0.0, -np.inf))
-    return Places(np.zeros((n, m), dtype), sq, size, variance, limit, np.zeros(n, np.int32))
+    return Places(new_rows(n, m, dtype), sq, size, variance, limit, np.zeros(n, np.int32))
+
+
+def new_rows(n: int, m: int, dtype: DTypeLike) -> NDArray[Any]:
+    """Zeros in `m` columns, and as many more as fill lines: `multiply` loads whole ones."""
+    per_line = LINE // np.dtype(dtype).itemsize
+    n_columns = -(-m // per_line) * per_line
+    room = np.zeros(n * n_columns + per_line, dtype)
+    first = -address_of(room) % LINE // room.itemsize
+    return room[first : first + n * n_columns].reshape(n, n_columns)
 
 
 def new_lists(n_slots: int, dtype: str) -> Lists:
@@ -149,51 +172,46 @@ def screen_some(linkage, places, a, first, products, limit, ears, bounds):
 
 @inline_sum
 def products_of(x, i, y, k):
-    """The inner products of SIDE rows of a matrix from row `i` on with as many of another from row `k` on. O(m).
+    """The inner products of TALL rows of a matrix from row `i` on with WIDE of another from row `k` on. O(m).
 
-    Each number is loaded once for SIDE multiplications, and all sums stay in registers.
+    Of 16 registers, twelve have sums, three a part of `e`, `f` and `g`, and one that of a row of `x`: in this order.
     """
     a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
-    e, f, g, h = y[k], y[k + 1], y[k + 2], y[k + 3]
-    ae = be = ce = de = af = bf = cf = df = e[0] - e[0]
-    ag = bg = cg = dg = ah = bh = ch = dh = e[0] - e[0]
+    e, f, g = y[k], y[k + 1], y[k + 2]
+    ae = af = ag = be = bf = bg = ce = cf = cg = de = df = dg = e[0] - e[0]
     for j in range(x.shape[1]):
         ae += a[j] * e[j]
-        be += b[j] * e[j]
-        ce += c[j] * e[j]
-        de += d[j] * e[j]
         af += a[j] * f[j]
-        bf += b[j] * f[j]
-        cf += c[j] * f[j]
-        df += d[j] * f[j]
         ag += a[j] * g[j]
+        be += b[j] * e[j]
+        bf += b[j] * f[j]
         bg += b[j] * g[j]
+        ce += c[j] * e[j]
+        cf += c[j] * f[j]
         cg += c[j] * g[j]
+        de += d[j] * e[j]
+        df += d[j] * f[j]
         dg += d[j] * g[j]
-        ah += a[j] * h[j]
-        bh += b[j] * h[j]
-        ch += c[j] * h[j]
-        dh += d[j] * h[j]
-    return ae, be, ce, de, af, bf, cf, df, ag, bg, cg, dg, ah, bh, ch, dh
+    return ae, af, ag, be, bf, bg, ce, cf, cg, de, df, dg
 
 
-@kernel
+@wide_kernel
 def multiply(x: DataMatrix, y: DataMatrix, start: int, stop: int, block: DataMatrix) -> None:
     """Fill ``block[:, start:stop]`` with the inner products of all rows of `x` with those of `y`. O(m) an entry.
 
-    The number of rows of `x`, and ``stop - start``, are multiples of SIDE. One thread of OpenBLAS takes longer from a
-    hundred columns on, and twice as long for a few rows, as in most rounds. Several of its threads wait for each other:
-    long, if others work.
+    The number of rows of `x` is a multiple of TALL, and ``stop - start`` of WIDE. It is fastest for `new_rows`. One
+    thread of OpenBLAS is about as fast from a hundred columns on, but takes several times as long for a few rows, as in
+    most rounds. Several of its threads wait for each other: long, if others work.
     """
     for first in range(start, stop, NEAR_AT_HAND):
-        for i in range(0, x.shape[0], SIDE):
+        for i in range(0, x.shape[0], TALL):
             a, b, c, d = block[i], block[i + 1], block[i + 2], block[i + 3]
-            for k in range(first, min(first + NEAR_AT_HAND, stop), SIDE):
-                ae, be, ce, de, af, bf, cf, df, ag, bg, cg, dg, ah, bh, ch, dh = products_of(x, i, y, k)
-                a[k], b[k], c[k], d[k] = ae, be, ce, de
-                a[k + 1], b[k + 1], c[k + 1], d[k + 1] = af, bf, cf, df
-                a[k + 2], b[k + 2], c[k + 2], d[k + 2] = ag, bg, cg, dg
-                a[k + 3], b[k + 3], c[k + 3], d[k + 3] = ah, bh, ch, dh
+            for k in range(first, min(first + NEAR_AT_HAND, stop), WIDE):
+                ae, af, ag, be, bf, bg, ce, cf, cg, de, df, dg = products_of(x, i, y, k)
+                a[k], a[k + 1], a[k + 2] = ae, af, ag
+                b[k], b[k + 1], b[k + 2] = be, bf, bg
+                c[k], c[k + 1], c[k + 2] = ce, cf, cg
+                d[k], d[k + 1], d[k + 2] = de, df, dg
 
 
 @kernel
