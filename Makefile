@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test library dist dist-check test-compiled test-numba test-processes test-plain test-nightly test-lowest coverage mutate lint bench bench-library bench-pairs bench-wide bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-distributed soak fuzz docs animation reproduce lock clean help
+.PHONY: demo test library dist dist-check test-compiled test-numba test-processes test-plain test-nightly test-lowest coverage mutate lint bench bench-library bench-pairs bench-wide bench-quality bench-durable bench-follow bench-drift bench-anomalies bench-threads bench-bandwidth bench-distributed soak fuzz docs animation reproduce lock clean help
 
 help:
 	@echo "make demo    stream digits into a live tree, print a table, write a dendrogram"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench-follow   measure how fast a table of a PostgreSQL server is followed"
 	@echo "make bench-anomalies   find the anomalies of two labelled streams beside IsolationForest and rrcf"
 	@echo "make bench-threads   measure how much faster several threads are than one"
+	@echo "make bench-bandwidth   measure the main loops beside a plain copy and random reads, and what share of the time they take"
 	@echo "make bench-drift   follow the clusters of two streams with known drift, draw them"
 	@echo "make bench-distributed   measure trees on Dask: speed-up, memory of workers, growth of seconds and bytes moved, quality"
 	@echo "make soak    random edits for two minutes, or MINUTES=60, beside a plain model; memory must not grow"
@@ -137,6 +138,10 @@ bench-anomalies: $(VENV)/bench
 
 bench-threads: $(VENV)/bench
 	$(BIN)/python -m benchmarks.threads
+
+# NumPy's own threads would be measured, too, where they wait for each other.
+bench-bandwidth: $(VENV)/bench library
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.bandwidth
 
 bench-drift: $(VENV)/test
 	$(BIN)/python -m benchmarks.drift
