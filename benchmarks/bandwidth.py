@@ -28,8 +28,6 @@ from benchmarks.cache_lines import LINE, Lines, lines_of, watched
 from evertree import kernels
 from evertree.kernels.calls import Kernel
 from evertree.kernels.columns import (
-    BEYOND_NEIGHBOURS,
-    BY_NEIGHBOURS,
     MEAN_NODE,
     NO_LIST,
     UNLIMITED,
@@ -50,7 +48,7 @@ N_TIMED = 256
 #: Loops with a smaller share of the time are not listed, and what the first few are bound by is said.
 SMALLEST_SHARE, N_EXPLAINED = 0.01, 3
 
-#: Nodes for which either search is made in the finished tree, and how many at once, in memory order.
+#: Nodes for which a search is made in the finished tree, and how many at once, in memory order.
 N_SEARCHED, AT_ONCE = 20_000, 256
 
 #: Bytes of the arrays that show what memory can do, and points of a tree that loads what is measured.
@@ -66,7 +64,7 @@ UNITS = {
     "fill_lists": ("lists: descents", ("rows", "steps")),
     "ask_lists": ("lists: asking neighbours", ("rows", "near", "near_value")),
     "share_lists": ("lists: sharing", ("rows", "near", "near_value")),
-    "find_partners": ("", ("nodes", "partners")),
+    "find_partners": ("searches", ("nodes", "partners")),
     "search_outside": ("searches outside pieces", ("nodes",)),
     "graft_found": ("grafts that rounds found", ("nodes", "partners")),
 }
@@ -186,7 +184,7 @@ class Profile:
     def _timed(self, kernel: Kernel, args: tuple[Any, ...]) -> Any:
         began = time.thread_time()
         name, of = kernel.__name__, dict(zip(kernel.signature.kinds, args, strict=True))
-        loop = self.loops.setdefault(_title(name, of), Loop())
+        loop = self.loops.setdefault(_title(name), Loop())
         if name in UNITS.keys() | STEPS.keys() and loop.counting <= COUNTING * loop.seconds:
             (self._count_units if name in UNITS else self._count_steps)(kernel, of, loop)
             loop.counting += time.thread_time() - began
@@ -269,9 +267,7 @@ def _amount(name: str, of: dict[str, Any]) -> Counter[str]:
     return Counter({"": len(of[UNITS[name][1][-1]]) if name in UNITS else 1})
 
 
-def _title(name: str, of: dict[str, Any]) -> str:
-    if name == "find_partners":
-        return "climbs" if of["search"].state["reach"][0] == BY_NEIGHBOURS else "descents"
+def _title(name: str) -> str:
     return UNITS[name][0] if name in UNITS else STEPS[name][0] if name in STEPS else STREAMS.get(name, f"`{name}`")
 
 
@@ -370,15 +366,13 @@ def build(x: NDArray[Any]) -> tuple[et.Hierarchy, float]:
 
 
 def search_some(live: Any, nodes: NDArray[np.int32]) -> None:
-    """Both searches for some of the nodes of a finished tree."""
+    """Searches for some of the nodes of a finished tree."""
     tree, search = live.scratch()
     nodes = np.sort(nodes[nodes != live.root])
     search.state["notes"][0] = NO_LIST
-    for reach in (BY_NEIGHBOURS, BEYOND_NEIGHBOURS):
-        search.state["reach"][0] = reach
-        for start in range(0, nodes.size, AT_ONCE * nodes.size // N_SEARCHED):
-            some = nodes[start : start + AT_ONCE].copy()
-            kernels.shared.rounds.find_partners(tree, search, live.tag, some, np.empty_like(some))
+    for start in range(0, nodes.size, AT_ONCE * nodes.size // N_SEARCHED):
+        some = nodes[start : start + AT_ONCE].copy()
+        kernels.shared.rounds.find_partners(tree, search, live.tag, some, np.empty_like(some))
 
 
 def report(x: NDArray[Any]) -> None:

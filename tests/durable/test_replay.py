@@ -287,7 +287,7 @@ def test_renumbered_nodes_are_renumbered_again(path, monkeypatch):
     """It depends on the time that is left, and what is searched next on the numbers."""
     monkeypatch.setattr(journal, "_SOONEST", np.inf)
     monkeypatch.setattr(journal, "_PROGRESS_EVERY", 0.1)
-    monkeypatch.setattr("evertree.tree.statistics.FEWEST_TO_REORDER", 1_000)
+    monkeypatch.setattr("evertree.tree.statistics.FEWEST_BYTES_TO_REORDER", 100_000)
     rng = np.random.default_rng(3)
     h = et.open(path)
     h.insert(rng.normal(size=(4_000, 4)))

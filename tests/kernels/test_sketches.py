@@ -97,7 +97,7 @@ def test_the_tree_is_the_same(monkeypatch, linkage, metric, dtype, n_jobs, searc
     monkeypatch.setattr(rounds, "FEWEST_POINTS", 100)
     monkeypatch.setattr(rounds, "FEWEST_NUMBERS", 0)
     monkeypatch.setattr(refine, "FEW", 0)
-    monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 100)
+    monkeypatch.setattr(statistics, "FEWEST_BYTES_TO_REORDER", 1_000)
     found = []
     for fewest in (10, 10**9):
         monkeypatch.setattr(statistics, "_FEWEST_POINTS", fewest)
@@ -135,7 +135,7 @@ def test_lists_are_the_same(monkeypatch):
 @pytest.mark.usefixtures("early")
 def test_sketches_go_with_the_tree(rng, tmp_path, monkeypatch):
     """Through growth, new numbers of nodes, copies, pickles and files."""
-    monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 10)
+    monkeypatch.setattr(statistics, "FEWEST_BYTES_TO_REORDER", 1_000)
     h = et.Hierarchy(search_width=4)
     h.insert(points(rng, N))
     h.refine()

@@ -124,23 +124,21 @@ def test_scans_share_nothing_with_the_worklist(rng):
     assert not h.is_homogeneous()
 
 
-def test_what_is_due_is_listed(rng, monkeypatch):
+def test_lists_to_improve_are_listed(rng, monkeypatch):
     """After one edit nothing is looked through; after many, and after loading, everything is."""
-    for module in ("kernels.columns", "io.snapshot"):
-        monkeypatch.setattr(f"evertree.{module}.N_RECENT", 256)
+    monkeypatch.setattr("evertree.kernels.columns.N_RECENT", 256)
     h = Hierarchy("ward", goal="stable")
     h.insert(rng.normal(size=(300, 3)))
     live = h.state.live
-    assert live.work.recent[0] == LOST
+    assert live.search.recent[0] == LOST
     h.refine()
     for _ in range(5):
-        assert live.work.recent[0] == live.search.recent[0] == 0
+        assert live.search.recent[0] == 0
         h.insert(rng.normal(size=(1, 3)))
-        assert 0 < live.work.recent[0] < 100
-        assert live.search.recent[0] > 0
+        assert 0 < live.search.recent[0] < 100
         h.validate()
         twin = h.copy()
-        twin.state.live.work.recent[0] = twin.state.live.search.recent[0] = LOST
+        twin.state.live.search.recent[0] = LOST
         report, other = h.refine(), twin.refine()
         assert (report.searches, report.grafts) == (other.searches, other.grafts)
         np.testing.assert_array_equal(h.linkage_matrix(), twin.linkage_matrix())

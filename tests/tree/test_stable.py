@@ -299,7 +299,7 @@ def test_nodes_are_numbered_anew_and_nobody_sees_it(rng, monkeypatch, keys):
     x = rng.normal(size=(600, 3))
     plain = Hierarchy("average", "cosine")
     plain.insert(x, keys=keys)
-    monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 50)
+    monkeypatch.setattr(statistics, "FEWEST_BYTES_TO_REORDER", 1_000)
     monkeypatch.setattr("evertree.tree.statistics.PART", 64)
     h = Hierarchy("average", "cosine")
     h.insert(x, keys=keys)
@@ -324,7 +324,7 @@ def test_nodes_of_a_small_tree_are_numbered_anew(rng, monkeypatch, named):
     x, keys = rng.normal(size=(48, 3)), [f"k{i}" for i in range(48)] if named else None
     plain = Hierarchy("average", "cosine")
     plain.insert(x, keys=keys)
-    monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 8)
+    monkeypatch.setattr(statistics, "FEWEST_BYTES_TO_REORDER", 1_000)
     monkeypatch.setattr("evertree.tree.statistics.PART", 8)
     h = Hierarchy("average", "cosine")
     h.insert(x, keys=keys)
@@ -455,7 +455,7 @@ def test_the_guard(rng):
 @pytest.mark.slow
 def test_ctrl_c_while_nodes_are_numbered_anew(rng, monkeypatch):
     """It is delivered when keys and leaves agree again."""
-    monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", 50)
+    monkeypatch.setattr(statistics, "FEWEST_BYTES_TO_REORDER", 1_000)
     h = Hierarchy()
     h.insert(rng.normal(size=(300, 3)), keys=[f"k{i}" for i in range(300)])
     h.state.live.work.state["ordered_at"][0] = 0
@@ -502,10 +502,10 @@ def test_bad_options(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fewest", [30_000, 50])
+@pytest.mark.parametrize("fewest", [1 << 40, 1_000])
 def test_a_refined_tree_is_the_same_for_the_same_input(rng, monkeypatch, fewest):
     """Also if nodes are numbered anew on the way, which must not depend on the clock."""
-    monkeypatch.setattr(statistics, "FEWEST_TO_REORDER", fewest)
+    monkeypatch.setattr(statistics, "FEWEST_BYTES_TO_REORDER", fewest)
     x = rng.normal(size=(500, 4))
     trees = []
     for seconds in (0.005, 0.005, 0.0005):

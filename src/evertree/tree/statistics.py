@@ -47,8 +47,8 @@ SAFE_WEIGHT = float(np.finfo(np.float64).max) / 4 / LARGEST**2
 #: The columns that only a tree of means has.
 KEPT = ("mean", "variance", "height", "radius")
 
-#: From this many points on, the order of nodes in memory matters.
-FEWEST_TO_REORDER = 30_000
+#: From this many bytes on, which no longer fit into the nearest caches, the order of nodes in memory matters.
+FEWEST_BYTES_TO_REORDER = 1 << 22
 
 
 #: Up to this many points, an automatic search width means an exact tree: an edit takes about a millisecond.
@@ -60,6 +60,7 @@ MOST_EXACT = 2_000
 _FEWEST_POINTS = 1_000
 _N_DIRECTIONS, _COLUMNS_PER_DIRECTION = 32, 4
 _SAMPLE, _GROWTH = 256, 8
+_N_ITERATIONS = 4
 
 
 class MeanLiveTree(LiveTree):
@@ -383,7 +384,12 @@ class MeanLiveTree(LiveTree):
         """Let refinement stop where nodes should be renumbered."""
         state = self.work.state
         last = state["ordered_at"][0] + max(int(REORDER_SHARE * self.n_points), 1) - state["inserted"][0]
-        self.search.state["stop_at"][0] = last if self.n_points >= FEWEST_TO_REORDER else UNLIMITED
+        self.search.state["stop_at"][0] = last if self._pays_to_reorder else UNLIMITED
+
+    @property
+    def _pays_to_reorder(self) -> bool:
+        """Whether the order of nodes in memory matters."""
+        return 2 * self.n_points * (MEAN_NODE.itemsize + self.tree.mean[:1].nbytes) >= FEWEST_BYTES_TO_REORDER
 
     def reorder(self, share: float = REORDER_SHARE) -> NDArray[np.int32] | None:
         """Renumber the nodes where that pays, so that nodes close in the tree are close in memory.
@@ -393,7 +399,7 @@ class MeanLiveTree(LiveTree):
         nodes keep their numbers.
         """
         n_points, counters = self.n_points, self.quick.work
-        if n_points < FEWEST_TO_REORDER or self.exact is not None:
+        if not self._pays_to_reorder or self.exact is not None:
             return None
         n_edits = counters[INSERTED] + counters[GRAFTS]
         if n_edits - counters[ORDERED_AT] < share * n_points:
@@ -488,7 +494,10 @@ class MeanLiveTree(LiveTree):
 
 
 def directions(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The directions in which some points differ most, orthonormal rows; none if that does not come out."""
+    """About the directions in which some points differ most, orthonormal rows; none if that does not come out.
+
+    By a few iterations of a subspace: a decomposition calls threads of BLAS so often that it may wait for seconds.
+    """
     count = min(_N_DIRECTIONS, points.shape[1] // _COLUMNS_PER_DIRECTION)
     with np.errstate(all="ignore"):
         points = points - points.mean(axis=0)
@@ -496,7 +505,10 @@ def directions(points: NDArray[np.float64]) -> NDArray[np.float64]:
         if not 0.0 < largest < np.inf:
             return np.zeros((0, 0))
         try:
-            found = np.linalg.svd(points / largest, full_matrices=False)[2][:count]
+            scaled = points / largest
+            found = np.random.default_rng(0).normal(size=(count, points.shape[1]))
+            for _ in range(_N_ITERATIONS):
+                found = np.linalg.qr((found @ scaled.T @ scaled).T)[0].T
         except np.linalg.LinAlgError:
             return np.zeros((0, 0))
     is_orthonormal = np.allclose(found @ found.T, np.eye(len(found)), rtol=0.0, atol=1e-12)

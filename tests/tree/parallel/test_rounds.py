@@ -14,7 +14,7 @@ import pytest
 import evertree as et
 from evertree import kernels
 from evertree.errors import ParameterError
-from evertree.kernels.columns import ASKED, BY_DESCENT, DUE, INSIDE, LOST, NULL, QUEUED
+from evertree.kernels.columns import BY_DESCENT, DUE, INSIDE, NULL, QUEUED
 from evertree.tree import refine, statistics
 from evertree.tree.parallel import insert, rounds, treelets
 from helpers import WITH_STATISTICS, fingerprint, hard_data, params_of
@@ -250,7 +250,7 @@ def searched_piece(linkage: str, most: int = 60) -> tuple[et.Hierarchy, treelets
     h.insert(blobs(150, 4))
     live = h.state.live
     live.work.due[live.nodes()] = INSIDE
-    live.work.state["due"][0], live.work.recent[0] = live.nodes().size, LOST
+    live.recount()
     return h, treelets.cut(live, most, 2)
 
 
@@ -320,21 +320,6 @@ def test_nodes_that_were_not_searched_beyond_their_piece_stay_due(monkeypatch):
     assert h.refine().stable
 
 
-def test_a_node_that_changes_asks_its_neighbours_again():
-    h = et.Hierarchy("ward", search_width=4)
-    h.insert(blobs(60, 4))
-    work = h.state.live.work
-    nodes = h.state.live.nodes()
-    work.due[nodes], work.state["due"][0], work.recent[0] = ASKED, nodes.size, LOST
-    h.insert([[0.0] * 4])
-    work = h.state.live.work
-    path = [h.leaf(60)]
-    while path[-1] != h.root:
-        path.append(h.parent(path[-1]))
-    assert np.all(work.due[path] == DUE)
-    h.validate()
-
-
 def test_a_single_edit_of_a_large_tree_needs_no_threads(monkeypatch):
     monkeypatch.setattr(refine, "FEW", 300)
     h = et.Hierarchy("ward", search_width=4, n_jobs=2)
@@ -342,7 +327,6 @@ def test_a_single_edit_of_a_large_tree_needs_no_threads(monkeypatch):
     h.refine()
     monkeypatch.setattr(refine, "Rounds", None)
     h.insert(blobs(1, 4, seed=1))
-    assert h.state.live.work.recent[0] >= 0
     assert h.refine().stable
     h.validate()
 
@@ -362,7 +346,7 @@ def test_the_tree_does_not_depend_on_the_clock(monkeypatch, few):
     assert trees[0] == trees[1]
 
 
-def test_a_round_that_is_interrupted_leaves_a_list_that_is_not_complete(monkeypatch):
+def test_a_round_that_is_interrupted_loses_nothing(monkeypatch):
     h = et.Hierarchy.random(blobs(300, 4), "ward", search_width=4)
     graft_found = kernels.shared.rounds.graft_found
 
@@ -408,7 +392,7 @@ def test_what_is_left_by_rounds_is_listed_for_steps(monkeypatch):
     def list_recent(live):
         before(live)
         h.validate()
-        listed.append(int(live.work.recent[0]))
+        listed.append(int(live.search.recent[0]))
 
     monkeypatch.setattr(type(h.state.live), "list_recent", list_recent)
     assert h.refine().stable
@@ -663,8 +647,8 @@ def test_a_partner_that_is_not_to_be_had_is_not_searched_for_again(linkage):
     live = h.state.live
     leaf = h.leaf(0)
     nodes, partners = np.array([leaf], np.int32), np.array([h.parent(h.parent(leaf))], np.int32)
-    live.work.due[leaf], live.work.state["due"][0] = 1, 1
-    kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners, 0)
+    kernels.shared.due_queue.note_due(live.tree, live.work, leaf)
+    kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
     assert live.n_due == 0
     assert live.n_pending == 0
 
@@ -678,7 +662,7 @@ def test_a_graft_that_is_no_longer_wanted_is_not_made(linkage):
     live, before = h.state.live, h.linkage_matrix()
     nodes, partners = (np.array([h.leaf(key) for key in keys], np.int32) for keys in ((1, 3), (2, 0)))
     live.note_all_due()
-    kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners, 0)
+    kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
     assert live.n_grafts == live.n_moves == 0
     np.testing.assert_array_equal(h.linkage_matrix(), before)
 

@@ -11,7 +11,7 @@ from evertree.kernels.shared.neighbours import forget_near
 from evertree.kernels.shared.topology import is_leaf, sibling
 from evertree.kernels.signatures import AnyLinkage, Bools, Floats, IntMatrix, Ints, LongInts
 from evertree.kernels.statistics.means import sq_dist, sq_dist_error
-from evertree.kernels.statistics.search import descend_means, exhaust_means
+from evertree.kernels.statistics.search import descend_means, exhaust_means, usual_width
 
 
 @kernel
@@ -57,7 +57,7 @@ def find_below(linkage, tree, search, a, start):
     tree.state["root"][0] = start
     if search.state["reach"][0] == EVERYWHERE:
         return exhaust_means(linkage, tree, search, a, limit, np.int64(NULL), np.int64(UNLIMITED))
-    return descend_means(linkage, tree, search, a, limit, np.int64(NULL))
+    return descend_means(linkage, tree, search, a, limit, np.int64(NULL), usual_width(search))
 
 
 @kernel

@@ -239,7 +239,9 @@ def place_by_means(linkage, tree, search, i):
     if is_leaf(root):
         note_met(search, i, root, np.sqrt(sq_dist(tree.mean, i, root)))
         return root
-    q, _ = descend_means(linkage, tree, search, i, value if is_beside_root else np.inf, np.int64(NULL), usual_width(search))
+    q, _ = descend_means(
+        linkage, tree, search, i, value if is_beside_root else np.inf, np.int64(NULL), usual_width(search)
+    )
     if q != NULL:
         return q
     return root if is_beside_root else np.int64(search.near[i >> 1, 0])
