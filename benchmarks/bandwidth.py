@@ -99,7 +99,8 @@ def stream_bytes(name: str, of: dict[str, Any]) -> float:
         return 2 * of["near"].nbytes + 4 * of["near"].size
     n_nodes = of["nodes"].size
     if name == "relabel_nodes":  # parent and children lie side by side
-        return n_nodes * (2 * LINE * lines_of(of["tree"].parent, 12) + 5 * 4)
+        n_records = n_nodes + of["place"].size  # once more for what is due
+        return n_records * LINE * lines_of(of["tree"].parent, 12) + n_nodes * 5 * 4
     return n_nodes * (MEAN_NODE.itemsize + 3 * 4)  # a node waits in the list before it gets its place there
 
 
@@ -303,7 +304,7 @@ def measure_memory(n_columns: int) -> Memory:
     columns["left"][path] = np.append(path[1:], 0)
     columns["right"][path] = 2 * np.arange(n)
     tree = Tree(*(columns[name] for name in Tree._fields))
-    room = path[:1].copy(), np.empty(n, np.int32), np.empty(n, np.int64)
+    room = path[:1].copy(), np.zeros(1, np.int32), np.empty(n, np.int32), np.empty(n, np.int64)
     chain = best(lambda: kernels.shared.cut.label_below(tree, *room), 5)
     gathered = len(rows) * LINE * lines_of(source) + target.nbytes + rows.nbytes
     # From the height to the children of a node.

@@ -12,6 +12,7 @@ from evertree import kernels
 from evertree.errors import ParameterError
 from evertree.kernels.columns import NOISE, NULL
 from evertree.tree.base import LiveTree
+from evertree.tree.parallel.threads import Threads
 
 #: Merges tie, for a cut that does not see the whole tree, up to this many times the tolerance of its values.
 _CLEAR_OF_TIES = 8.0
@@ -129,10 +130,60 @@ def cut(
     """
     tops = _find_tops(live, n_clusters, height, 0.0) if min_size == 1 else None
     if tops is not None:
-        labels = np.empty(live.capacity, np.int64)
-        if kernels.shared.cut.label_below(live.tree, tops, np.empty(leaves.size + 1, np.int32), labels):
-            return labels[leaves >> 1]
+        labels = _labels_below(live, tops, leaves)
+        if labels is not None:
+            return labels
     return _cut_any_tree(live, leaves, n_clusters, height, min_size)
+
+
+#: From so many points on, threads share the labelling; the largest clusters are divided into so many pieces a thread.
+_FEWEST_TO_SHARE, _PIECES_PER_THREAD = 100_000, 16
+
+
+def _labels_below(live: LiveTree, tops: NDArray[np.int32], leaves: NDArray[np.int32]) -> NDArray[np.int64] | None:
+    """The position among `tops` of the one above each leaf; None if a node below them is lower than its child. O(n)."""
+    by_row, labels = np.empty(live.capacity, np.int64), np.empty(leaves.size, np.int64)
+    n_threads = live.aim.n_threads or 1
+    if n_threads == 1 or leaves.size < _FEWEST_TO_SHARE:
+        numbers, stack = np.arange(tops.size, dtype=np.int32), np.empty(leaves.size + 1, np.int32)
+        is_monotone = kernels.shared.cut.label_below(live.tree, tops, numbers, stack, by_row)
+        return by_row[leaves >> 1] if is_monotone else None
+    divided = _divided(live, tops, _PIECES_PER_THREAD * n_threads)
+    if divided is None:
+        return None
+    pieces, numbers = divided
+    is_monotone_below = np.zeros(pieces.size, np.bool_)
+    with Threads(n_threads) as threads:
+
+        def label(k: int, stack: NDArray[np.int32]) -> None:
+            some = slice(k, k + 1)
+            is_monotone_below[k] = kernels.shared.cut.label_below(live.tree, pieces[some], numbers[some], stack, by_row)
+
+        def gather(some: slice) -> None:
+            labels[some] = by_row[leaves[some] >> 1]
+
+        stacks = threads.helpers(lambda: np.empty(leaves.size + 1, np.int32))
+        threads.each_with_helper(label, range(pieces.size), stacks)
+        threads.each(gather, threads.slices(leaves.size))
+    return labels if is_monotone_below.all() else None
+
+
+def _divided(live: LiveTree, tops: NDArray[np.int32], most: int) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
+    """Some nodes, the heaviest of which are divided until there are `most`, and the position of the top of each.
+
+    The heaviest come first. None if a node above them is lower than its child.
+    """
+    tree = live.tree
+    heap = [(-float(tree.size[u]), number, u) for number, u in enumerate(tops.tolist())]
+    heapq.heapify(heap)
+    while len(heap) < most and heap[0][2] % 2:
+        _, number, u = heapq.heappop(heap)
+        for child in (int(tree.left[u]), int(tree.right[u])):
+            if tree.height[child] > tree.height[u]:
+                return None
+            heapq.heappush(heap, (-float(tree.size[child]), number, child))
+    heap.sort()
+    return np.array([u for *_, u in heap], np.int32), np.array([number for _, number, _ in heap], np.int32)
 
 
 #: Some leaves climb to these many clusters, or this share of the points.

@@ -77,8 +77,8 @@ def split_highest(tree: Tree, most: int, above: float, heap: Ints, leaves: Ints)
 
 
 @kernel
-def label_below(tree: Tree, tops: Ints, stack: Ints, labels: LongInts) -> bool:
-    """Label the points below each of some nodes with its position, by row. O(n).
+def label_below(tree: Tree, tops: Ints, numbers: Ints, stack: Ints, labels: LongInts) -> bool:
+    """Label the points below each of some nodes with its number, by row. O(n).
 
     Returns whether no node below them is lower than its child.
     """
@@ -90,11 +90,11 @@ def label_below(tree: Tree, tops: Ints, stack: Ints, labels: LongInts) -> bool:
             count -= 1
             u = stack[count]
             if is_leaf(u):
-                labels[u >> 1] = k
+                labels[u >> 1] = numbers[k]
                 continue
             for child in (tree.left[u], tree.right[u]):
                 if is_leaf(child):
-                    labels[child >> 1] = k
+                    labels[child >> 1] = numbers[k]
                 else:
                     is_monotone = is_monotone and tree.height[child] <= tree.height[u]
                     stack[count] = child

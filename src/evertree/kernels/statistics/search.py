@@ -35,8 +35,8 @@ from evertree.kernels.statistics.sketches import least_sq_dist
 N_HIGH = 1_000
 MOST_STEPS = 4_000
 
-#: A point that stays beside a cluster with more than this many points for each in it has a wider descent: it is far out,
-#: or in a wrong place.
+#: A point that stays beside a cluster more than so many times heavier has a wider descent: it is far out, or in a wrong
+#: place.
 MANY_BESIDE = 4
 
 #: A bound excludes a cluster if it is larger by more than this share: the radius of a node may be off by rounding.
