@@ -72,8 +72,8 @@ _NUMBERS_PER_ROUND = 1 << 27
 _NUMBERS_AT_ONCE = 1 << 22
 _FEWEST_PER_ROUND, _MOST_PER_ROUND = 64, 1 << 13
 
-#: A round searches one in so many of the nodes that are due: the lowest, as grafts below others change these.
-_ROUNDS = 8
+#: One in so many of the nodes that are due are searched before others: the lowest, as grafts below others change these.
+_WAVES = 4
 
 #: In the last seconds before a deadline, rounds are shorter by this factor.
 _LAST_SECONDS, _SHORTER = 0.5, 16
@@ -105,7 +105,7 @@ class Rounds:
         live = self._live
         self._forget_inside()
         self._numbering = self._current_numbering()
-        self._rows = np.empty(0, np.int32)
+        self._rows, self._nodes = np.empty(0, np.int32), np.empty(0, np.int32)
         self._scratch = self._threads.helpers(live.scratch) if self._to_stable else None
         self._is_exhaustive = live.search.state["reach"][0] == EVERYWHERE
         per_search = (live.n_points if self._is_exhaustive else _NUMBERS_PER_SEARCH) * (live.n_columns or 1)
@@ -333,8 +333,7 @@ class Rounds:
         """Search for blocking pairs with the lowest of the due nodes, and make the grafts."""
         live = self._live
         assert self._scratch is not None
-        nodes = np.empty(min(self._per_round, max(live.n_due // _ROUNDS, _FEWEST_PER_ROUND)), np.int32)
-        nodes = nodes[: kernels.shared.due_queue.list_lowest(live.tree, live.work, nodes)]
+        nodes = self._next_due()
         partners = np.empty(nodes.size, np.int32)
 
         def search_for(some: slice, scratch: tuple[Any, Any]) -> None:
@@ -344,6 +343,15 @@ class Rounds:
 
         self._threads.divide(search_for, nodes.size, self._scratch)
         kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
+
+    def _next_due(self) -> NDArray[np.int32]:
+        """Some of the lowest of the due nodes, in memory order: those that are close in the tree are searched together."""
+        live = self._live
+        if self._nodes.size == 0:
+            lowest = np.empty(max(live.n_due // _WAVES, _FEWEST_PER_ROUND), np.int32)
+            self._nodes = np.sort(lowest[: kernels.shared.due_queue.list_lowest(live.tree, live.work, lowest)])
+        nodes, self._nodes = self._nodes[: self._per_round], self._nodes[self._per_round :]
+        return nodes[(live.work.due[nodes] != 0) & (live.tree.parent[nodes] > NULL)]
 
 
 def is_large(live: MeanLiveTree) -> bool:
