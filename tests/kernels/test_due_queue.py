@@ -46,8 +46,7 @@ def test_like_a_plain_list(seed):
     model: dict[int, int] = {}  # levels at which nodes wait
 
     def level(u: int) -> int:
-        p = tree.parent[u]
-        return N_LEVELS - 1 if p == NULL else int(queue.level_of(tree, u))
+        return int(queue.level_of(tree, u))
 
     nodes = [u for u in live.nodes().tolist() if u != live.root]
     inner = [u for u in nodes if u % 2]

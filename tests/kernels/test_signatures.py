@@ -104,7 +104,10 @@ def test_columns_must_be_what_they_are_said_to_be(wrong):
 
 def test_columns_with_strides_may_have_them():
     ints, state = np.zeros(2, np.int32), np.zeros(1, Worklist.kinds()["state"].dtype)
-    work = Worklist(ints, *np.zeros((2, 2), np.uint8).T, ints, state)
+    nodes = np.zeros(
+        2, [("mark", np.uint8), ("due", np.uint8), ("level", np.int16), ("earlier", np.int32), ("later", np.int32)]
+    )
+    work = Worklist(ints, *(nodes[name] for name in nodes.dtype.names), ints, state)
     assert work.address
 
 

@@ -14,7 +14,7 @@ from evertree.hierarchy import Hierarchy
 from evertree.input.arrays import as_count, as_seconds
 from evertree.integrations import check_cut, cut_of
 from evertree.partition import Partition
-from evertree.tree.base import WORKING_MEMORY
+from evertree.tree.aim import WORKING_MEMORY
 from evertree.windows import Window
 
 require("sklearn", "AnytimeClustering", "sklearn")

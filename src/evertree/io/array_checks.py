@@ -118,7 +118,10 @@ def _check_work(arrays: Arrays, size: int) -> None:
     is_sound &= state.dtype == np.int64 and state.ndim == 1 and 0 < state.size <= len(WORK_STATE.names or ())
     if is_sound:
         counts = dict(zip(WORK_STATE.names or (), state.tolist(), strict=False))
-        is_sound &= counts.pop("lowest", NULL) >= NULL and abs(counts.pop("ordered_at", 0)) < UNLIMITED
+        # It was the number of a node in older versions.
+        is_sound &= (
+            NULL <= counts.pop("lowest", NULL) < max(size, N_LEVELS) and abs(counts.pop("ordered_at", 0)) < UNLIMITED
+        )
         is_sound &= all(0 <= count < UNLIMITED for count in counts.values()) and counts["pending"] == pending.size
         is_sound &= counts.get("goal", HOMOGENEOUS) <= STABLE_FROM_BELOW
     if is_sound and "work.queue" in arrays:

@@ -42,7 +42,8 @@ from evertree.kernels.columns import (
 )
 from evertree.state import State
 from evertree.tree import Aim, Incoming, LiveTree, MeanLiveTree, PairLiveTree, invariants, new_tree
-from evertree.tree.base import MOST_POINTS, WORKING_MEMORY
+from evertree.tree.aim import WORKING_MEMORY
+from evertree.tree.base import MOST_POINTS
 from evertree.tree.repair import Exact, new_top, trimmed
 from evertree.tree.scheme import OBJECTS, TOLERANCE, VECTORS, Scheme
 from evertree.windows import MovingWindow

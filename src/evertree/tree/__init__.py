@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from evertree.tree.base import Aim, Incoming, LiveTree
+from evertree.tree.aim import Aim
+from evertree.tree.base import LiveTree
+from evertree.tree.incoming import Incoming
 from evertree.tree.pairwise import PairLiveTree
 from evertree.tree.scheme import Scheme
 from evertree.tree.statistics import MeanLiveTree

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from evertree import kernels
 from evertree.kernels.columns import NULL
-from evertree.tree.base import Incoming, LiveTree, contiguous
+from evertree.tree.base import LiveTree, contiguous
+from evertree.tree.incoming import Incoming
 from evertree.tree.statistics import MeanLiveTree
 
 #: With at least this many points per scored point, only the ancestors of the scored points are visited.

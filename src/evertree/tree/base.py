@@ -5,9 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +32,8 @@ from evertree.kernels.columns import (
 )
 from evertree.linkages import LINKAGES, Tag
 from evertree.locking import Uninterrupted
+from evertree.tree.aim import AUTO, AUTO_WIDTH, Aim
+from evertree.tree.incoming import GUESTS_AT_ONCE, Incoming
 from evertree.tree.quick_columns import GOAL, GRAFTS, GRAFTS_BEFORE, N_POINTS, ROOT, QuickColumns
 from evertree.tree.repair import Exact, trimmed
 from evertree.tree.scheme import Scheme
@@ -49,9 +49,6 @@ SMALLEST_QUOTA = 100_000
 #: handled between batches.
 MOST_COMPARISONS = 300_000
 
-#: Points that are placed or scored together, without being inserted: few, as they need rows in the tree.
-GUESTS_AT_ONCE = 64
-
 #: Nodes are renumbered in tree order once inserted points and grafted subtrees make up this share of all points.
 REORDER_SHARE = 0.5
 
@@ -60,93 +57,6 @@ PART = 4_096
 
 #: The columns that define the shape of a tree, for any linkage.
 SHAPE = ("parent", "left", "right", "birth", "size")
-
-
-#: How many MiB a matrix of all pairs may take by default.
-WORKING_MEMORY = 2048.0
-
-#: A search width that depends on the tree: exhaustive where that is cheap, and otherwise the number after it.
-AUTO: Final = "auto"
-AUTO_WIDTH = 4
-
-
-Width = int | None | Literal["auto"]
-
-
-@dataclass(frozen=True)
-class Aim:
-    """What a tree is refined to, and how widely blocking pairs are searched for.
-
-    Attributes
-    ----------
-    goal : str
-        ``"homogeneous"`` or ``"stable"``.
-    search_width : int, None or "auto"
-        Number of nodes that a descent keeps on each level; None for exhaustive searches; `AUTO` for either.
-    n_threads : int or None
-        Number of threads; None for one. The result does not depend on it.
-    working_memory : float
-        How many MiB a matrix of all pairs may take.
-    """
-
-    goal: str
-    search_width: Width
-    n_threads: int | None = None
-    working_memory: float = WORKING_MEMORY
-
-    @cached_property
-    def is_stable(self) -> bool:
-        """Whether the goal is a stable tree."""
-        return self.goal == "stable"
-
-
-@dataclass(frozen=True)
-class Incoming:
-    """Validated points, ready to be inserted into a tree.
-
-    Attributes
-    ----------
-    points : array, list or None
-        As given: vectors or objects; None if only their dissimilarities are known.
-    coordinates : array or None
-        Of vectors, for the scheme of the tree.
-    dissimilarities : array of shape (k, n_others) or None
-        If they are stored: between the k points and the others, which the caller of `fill` names.
-    n_evaluated : int
-        Number of calls of a user's function for them.
-    """
-
-    points: Any = None
-    coordinates: NDArray[Any] | None = None
-    dissimilarities: NDArray[Any] | None = None
-    n_evaluated: int = 0
-
-    @property
-    def stored(self) -> NDArray[Any]:
-        """What a tree stores of the points, in the dtype of the tree."""
-        kept = self.dissimilarities if self.coordinates is None else self.coordinates
-        assert kept is not None
-        return kept
-
-    @property
-    def n_columns(self) -> int | None:
-        """Number of columns of vectors; None for other points."""
-        return self.points.shape[1] if isinstance(self.points, np.ndarray) else None
-
-    def __len__(self) -> int:
-        return len(self.stored if self.points is None else self.points)
-
-    def parts(self) -> Iterator[Incoming]:
-        """The points in parts of `GUESTS_AT_ONCE`. Stored dissimilarities among them have no meaning."""
-        count, n_others = len(self), 0 if self.dissimilarities is None else self.dissimilarities.shape[1] - len(self)
-        for start in range(0, count, GUESTS_AT_ONCE):
-            some = slice(start, start + GUESTS_AT_ONCE)
-            columns = np.r_[0:n_others, n_others + np.arange(count)[some]]
-            yield Incoming(
-                None if self.points is None else self.points[some],
-                None if self.coordinates is None else self.coordinates[some],
-                None if self.dissimilarities is None else self.dissimilarities[some][:, columns],
-            )
 
 
 class LiveTree(ABC):
@@ -523,7 +433,7 @@ class LiveTree(ABC):
 
     def queue_flagged(self) -> None:
         """Make the queue of nodes due for a search anew, of those in the tree that are flagged. O(n)."""
-        nodes = self.nodes()
+        nodes = self.nodes()[:-1]  # all but the root
         flagged = nodes[self.work.due[nodes] != 0]
         self.work.due[:] = 0  # free nodes may have been due
         self.work.due[flagged] = DUE

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.kernels.columns import TO_FIND
 from evertree.tree import reciprocal
-from evertree.tree.base import AUTO, LiveTree
+from evertree.tree.aim import AUTO
+from evertree.tree.base import LiveTree
 from evertree.tree.initial import shape_from_linkage
 from evertree.tree.pairwise import PairLiveTree
 from evertree.tree.parallel.threads import Threads

@@ -29,7 +29,9 @@ from evertree.kernels.columns import (
 )
 from evertree.locking import Uninterrupted
 from evertree.tree import repair
-from evertree.tree.base import MOST_COMPARISONS, PART, Aim, Incoming, LiveTree, contiguous
+from evertree.tree.aim import Aim
+from evertree.tree.base import MOST_COMPARISONS, PART, LiveTree, contiguous
+from evertree.tree.incoming import Incoming
 from evertree.tree.quick_columns import QuickColumns
 from evertree.tree.scheme import OBJECTS, VECTORS, Scheme
 

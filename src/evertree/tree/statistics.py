@@ -30,14 +30,9 @@ from evertree.kernels.columns import (
 from evertree.kernels.shared.check import MANY_COLUMNS
 from evertree.locking import Uninterrupted
 from evertree.tree import repair
-from evertree.tree.base import (
-    PART,
-    REORDER_SHARE,
-    Aim,
-    Incoming,
-    LiveTree,
-    contiguous,
-)
+from evertree.tree.aim import Aim
+from evertree.tree.base import PART, REORDER_SHARE, LiveTree, contiguous
+from evertree.tree.incoming import Incoming
 from evertree.tree.quick_columns import GRAFTS, INSERTED, N_POINTS, ORDERED_AT, ROOT
 from evertree.tree.scheme import Scheme
 

@@ -16,10 +16,8 @@ from evertree.kernels.signatures import Ints, ShortInts
 
 @short_step
 def level_of(tree, u):
-    """The level of the parent of `u`; the highest without a parent. O(1)."""
+    """The level of the parent of `u`. O(1)."""
     p = tree.parent[u]
-    if p <= NULL:
-        return np.int64(N_LEVELS - 1)
     if not tree.height[p] > 0.0:
         return np.int64(0)
     return np.float64(tree.height[p]).view(np.int64) >> BITS_BELOW_LEVELS
@@ -52,8 +50,8 @@ def unlink(work, u):
 
 @short_step
 def note_due(tree, work, u):
-    """Note that a blocking pair with `u` may have arisen. O(1)."""
-    if u == NULL:
+    """Note that a blocking pair with `u`, if it is below the root, may have arisen. O(1)."""
+    if u == NULL or tree.parent[u] <= NULL:
         return
     level = level_of(tree, u)
     if work.due[u]:

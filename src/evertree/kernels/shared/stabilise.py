@@ -26,7 +26,7 @@ from evertree.kernels.pairwise.search import (
     place_by_pairs,
 )
 from evertree.kernels.shared.check import is_blocking
-from evertree.kernels.shared.due_queue import clear_all_due, clear_due, next_due, note_due
+from evertree.kernels.shared.due_queue import clear_all_due, clear_due, next_due
 from evertree.kernels.shared.graft import meeting_node, resolve
 from evertree.kernels.shared.homogenise import homogenise
 from evertree.kernels.shared.insert import hang
@@ -106,6 +106,24 @@ def note_stable(tree, work):
     work.state["goal"][0] = STABLE
 
 
+@inline
+def needs_lists(linkage, search):
+    """Whether lists of neighbours are to be improved before they are followed."""
+    is_followed = search.state["reach"][0] != EVERYWHERE and not is_stable_if_monotone(linkage)
+    return is_followed and search.state["fresh"][0] > 0
+
+
+@inline
+def next_search(linkage, tree, work):
+    """The next node to be searched; NULL if there is none, which is noted: the tree is stable as far as is known."""
+    if is_stable_if_monotone(linkage):
+        clear_all_due(work)
+    a = next_due(tree, work)
+    if a == NULL:
+        note_stable(tree, work)
+    return a
+
+
 @kernel
 def stabilise(
     tree: AnyTree, work: Worklist, search: Search, linkage: AnyLinkage, max_steps: int, max_moves: int
@@ -120,7 +138,7 @@ def stabilise(
     while steps < max_steps:
         moves_left = last_move - work.state["moves"][0] - work.state["grafts"][0]
         if moves_left <= 0:
-            return
+            break
         if work.state["pending"][0] > 0:
             checks_before = work.state["checks"][0]
             homogenise(tree, work, linkage, np.int64(max_steps - steps), np.int64(moves_left))
@@ -128,17 +146,12 @@ def stabilise(
             if work.state["pending"][0] > 0:
                 return
             continue
-        if is_stable_if_monotone(linkage):
-            clear_all_due(work)
-            note_stable(tree, work)
-            return
-        if search.state["fresh"][0] > 0 and search.state["reach"][0] != EVERYWHERE:
+        if needs_lists(linkage, search):
             n_lists = (max_steps - steps - 1) // STEPS_OF_SEARCH + 1
             steps += note_steps(work, STEPS_OF_SEARCH * improve_lists(linkage, tree, work, search, fill_list, n_lists))
             continue
-        a = next_due(tree, work)
+        a = next_search(linkage, tree, work)
         if a == NULL:
-            note_stable(tree, work)
             return
         q, value = find_partner(linkage, tree, search, a, tree.height[tree.parent[a]])
         if q == BUSY:  # as if it had not begun: when it pauses depends on the clock
@@ -154,7 +167,9 @@ def stabilise(
         if resolve(linkage, tree, work, search, a, q):
             steps += note_steps(work, STEPS_OF_SEARCH)
             if work.state["grafts"][0] == search.state["stop_at"][0]:
-                return
+                break
+    if work.state["pending"][0] == 0 and not needs_lists(linkage, search):
+        next_search(linkage, tree, work)  # so that it does not matter which limit was reached
 
 
 @inline
@@ -164,7 +179,6 @@ def insert_leaf_by_search(tree, work, search, linkage, i):
     if tree.state["root"][0] == NULL:
         tree.state["root"][0] = i
         forget_near(search, i, TO_EXCHANGE)
-        note_due(tree, work, i)
     else:
         hang(linkage, tree, work, i, search_place(linkage, tree, search, i))
     # As int64: literals would trigger another compilation.

@@ -219,7 +219,7 @@ def copy_in(
 def count_flags(tree: Tree, work: Worklist, nodes: Ints) -> None:
     """Rebuild the worklist from the flags of all `nodes`, given children first: the lowest is checked first.
 
-    The root has no check, and detached nodes have neither check nor search.
+    The root and detached nodes have neither check nor search.
     """
     work.state["pending"][0] = 0
     for u in range(2 * max(tree.state["leaf_top"][0], tree.state["inner_top"][0])):

@@ -345,7 +345,7 @@ class Rounds:
         kernels.shared.rounds.graft_found(live.tree, live.work, live.search, live.tag, nodes, partners)
 
     def _next_due(self) -> NDArray[np.int32]:
-        """Some of the lowest of the due nodes, in memory order: those that are close in the tree are searched together."""
+        """Some of the lowest of the due nodes, in memory order: those close in the tree are searched together."""
         live = self._live
         if self._nodes.size == 0:
             lowest = np.empty(max(live.n_due // _WAVES, _FEWEST_PER_ROUND), np.int32)
