@@ -55,6 +55,11 @@ def _heights(
     return height
 
 
+def monotone_heights(live: LiveTree, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+    """The height of each node in SciPy's units, made monotone; `nodes` are all nodes, children first. O(n m)."""
+    return _heights(live, nodes, _inner_of(nodes))
+
+
 def linkage_matrix(live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
     """SciPy's Z, in which leaf i is ``leaves[i]``."""
     merges = find_merges(live)
@@ -63,7 +68,7 @@ def linkage_matrix(live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.floa
     number[leaves] = np.arange(n)
     number[inner] = n + np.arange(inner.size)
     pairs = np.sort(np.column_stack([number[live.tree.left[inner]], number[live.tree.right[inner]]]), axis=1)
-    _, first, stop = _spans(live, merges.nodes)
+    _, first, stop = spans(live, merges.nodes)
     return np.column_stack([pairs, merges.height[inner], stop[inner] - first[inner]]).astype(np.float64)
 
 
@@ -282,7 +287,7 @@ def _merges_of_large(
     live: LiveTree, nodes: NDArray[np.int32], inner: NDArray[np.int32], min_size: int
 ) -> NDArray[np.int32]:
     """The inner nodes both of whose children have at least `min_size` points."""
-    _, first, stop = _spans(live, nodes)
+    _, first, stop = spans(live, nodes)
     count = stop - first
     return inner[np.minimum(count[live.tree.left[inner]], count[live.tree.right[inner]]) >= min_size]
 
@@ -333,7 +338,7 @@ def cophenetic(
     condensed = np.empty(n * (n - 1) // 2)
     if n < 2:
         return condensed
-    ordered, first, stop = _spans(live, merges.nodes)
+    ordered, first, stop = spans(live, merges.nodes)
     position = np.empty(live.tree.parent.size, np.int64)
     position[leaves] = np.arange(n)
     height = merges.height
@@ -348,14 +353,14 @@ def cophenetic(
 
 def count_leaves(live: LiveTree) -> NDArray[np.int32]:
     """The number of points below each node, by node. O(n)."""
-    _, first, stop = _spans(live, live.nodes())
+    _, first, stop = spans(live, live.nodes())
     return stop - first
 
 
 def purity(live: LiveTree, leaves: NDArray[np.int32], classes: NDArray[np.int64]) -> float:
     """Dendrogram purity for the given class numbers of `leaves`. O(n log n)."""
     nodes = live.nodes()
-    ordered, first, stop = _spans(live, nodes)
+    ordered, first, stop = spans(live, nodes)
     class_of = np.empty(live.tree.parent.size, np.int64)
     class_of[leaves] = classes
     counts = np.bincount(classes)
@@ -367,7 +372,7 @@ def purity(live: LiveTree, leaves: NDArray[np.int32], classes: NDArray[np.int64]
     return float(total) / n_pairs
 
 
-def _spans(live: LiveTree, nodes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+def spans(live: LiveTree, nodes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """All leaves in postorder, and for each node where those below it begin and end."""
     leaves = np.empty((nodes.size + 1) // 2, np.int32)
     first = np.empty(live.tree.parent.size, np.int32)
