@@ -136,9 +136,7 @@ def answer(root: Node, fewest: int, method: str, epsilon: float, may_be_one: boo
     leaves_at = {i: node.left_at[i] for node in root.all() for i in node.points}  # of the smallest
     for node in [node for node in root.all() if any(node is s for s in selected)]:
         for i in node.points:
-            if node is not root:
-                owner[i] = node
-            elif len(selected) == 1 and leaves_at[i] <= (epsilon or root.died):
+            if node is not root or (len(selected) == 1 and leaves_at[i] <= (epsilon or root.died)):
                 owner[i] = node
     numbers: dict[int, int] = {}
     for i in range(n):

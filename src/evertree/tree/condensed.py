@@ -55,55 +55,53 @@ def condense(live: LiveTree, leaves: NDArray[np.int32], min_size: int) -> Cluste
     ordered, first, stop = views.spans(live, nodes)
     room = max(2 * (n // min_size), 1)
     columns = kernels.shared.condensed.Condensed(
-        *(np.empty(room, np.int32) for _ in range(2)),
-        *(np.empty(room) for _ in range(3)),
-        np.empty(n, np.int32),
-        np.empty(n),
+        top=np.empty(room, np.int32),
+        parent=np.empty(room, np.int32),
+        born=np.empty(room),
+        died=np.empty(room),
+        stability=np.empty(room),
+        left=np.empty(n, np.int32),
+        left_at=np.empty(n),
     )
-    if n == 0:
-        none = np.empty(0)
-        return Clusters(columns.parent[:0], np.empty(0, np.int64), none, none, none, columns.left, none)
-    count = kernels.shared.condensed.condense(live.tree, height, first, stop, min_size, columns)
-    top, parent, born, died, stability = (column[:count].copy() for column in columns[:5])
+    count = 0
+    if n > 0:
+        count = kernels.shared.condensed.condense(live.tree, height, first, stop, min_size, columns)
     place = np.empty(live.capacity, np.intp)
     place[ordered >> 1] = np.arange(n)
-    own = place[leaves >> 1]
-    size = (stop[top] - first[top]).astype(np.int64)
-    return Clusters(parent, size, born, died, stability, columns.left[own], columns.left_at[own])
+    own, top = place[leaves >> 1], columns.top[:count]
+    return Clusters(
+        parent=columns.parent[:count].copy(),
+        size=(stop[top] - first[top]).astype(np.int64),
+        born=columns.born[:count].copy(),
+        died=columns.died[:count].copy(),
+        stability=columns.stability[:count].copy(),
+        left=columns.left[own],
+        left_at=columns.left_at[own],
+    )
 
 
 def select(clusters: Clusters, wanted: Selection) -> Selected:
     """The clusters that are wanted, and the label of each point: 0, 1, … by first appearance, or NOISE. O(n)."""
-    n_clusters, stability = clusters.parent.size, clusters.stability.copy()
+    of_clusters = kernels.shared.condensed
+    parent, stability = clusters.parent, clusters.stability.copy()
+    n_clusters, may_be_one = parent.size, wanted.allow_single_cluster
+    is_selected = np.zeros(n_clusters, np.bool_)
     if wanted.method == "leaf":
-        is_selected = _without_children(clusters)
+        is_selected[1:] = True
+        is_selected[parent[1:]] = False
     else:
-        is_selected = np.zeros(n_clusters, np.bool_)
-        may_be_one = wanted.allow_single_cluster and len(clusters.left) >= wanted.min_cluster_size
+        start = 0 if may_be_one and clusters.left.size >= wanted.min_cluster_size else 1
         below, is_inside = np.zeros(n_clusters), np.zeros(n_clusters, np.bool_)
-        kernels.shared.condensed.select_stable(
-            clusters.parent, stability, 0 if may_be_one else 1, below, is_selected, is_inside
-        )
+        of_clusters.select_stable(parent, stability, start, below, is_selected, is_inside)
     if wanted.epsilon > 0.0 and not is_selected[:1].any():
         goal, is_merged = np.empty(n_clusters, np.int32), np.zeros(n_clusters, np.bool_)
-        may_be_one = int(wanted.allow_single_cluster)
-        kernels.shared.condensed.merge_below(
-            clusters.parent, clusters.born, wanted.epsilon, may_be_one, goal, is_selected, is_merged
-        )
+        of_clusters.merge_below(parent, clusters.born, wanted.epsilon, int(may_be_one), goal, is_selected, is_merged)
         is_selected = is_merged
     owner = _owners(clusters, is_selected, wanted.epsilon)
     chosen = _by_first_appearance(owner, n_clusters)
     number = np.full(n_clusters + 1, NOISE, np.int64)  # NULL is the last
     number[chosen] = np.arange(chosen.size)
     return Selected(chosen, stability[chosen], number[owner])
-
-
-def _without_children(clusters: Clusters) -> NDArray[np.bool_]:
-    """The leaves of a condensed tree that splits; nothing of one that does not."""
-    found = np.ones(clusters.parent.size, np.bool_)
-    found[clusters.parent[1:]] = False
-    found[:1] = False
-    return found
 
 
 def _owners(clusters: Clusters, is_selected: NDArray[np.bool_], epsilon: float) -> NDArray[np.int32]:
@@ -148,7 +146,7 @@ def probabilities(clusters: Clusters, found: Selected) -> NDArray[np.float64]:
 
 
 def outlier_scores(clusters: Clusters) -> NDArray[np.float64]:
-    """GLOSH: how much less dense a point is than the densest part of the smallest cluster that it was in, from 0 to 1."""
+    """GLOSH: how much less dense a point is than the densest part of the smallest cluster it was in, from 0 to 1."""
     lowest = clusters.died.copy()
     kernels.shared.condensed.find_lowest(clusters.parent, lowest)
     own, densest = densities(clusters.left_at), densities(lowest)[clusters.left]

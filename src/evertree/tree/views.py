@@ -130,8 +130,7 @@ def cut(
     """The cluster of each of `leaves`, numbered by first appearance; NOISE for those in pieces below `min_size`.
 
     All merges above a height are undone; or the highest merges of two clusters of at least `min_size` points each, so
-    that there are `n_clusters` such clusters; or all such merges, if neither is given. `leaves` are all leaves, the
-    oldest first. O(n): no sort.
+    that there are `n_clusters` such clusters. `leaves` are all leaves, the oldest first. O(n): no sort.
     """
     tops = _find_tops(live, n_clusters, height, 0.0) if min_size == 1 else None
     if tops is not None:
@@ -271,16 +270,23 @@ def _cut_any_tree(
     if height is not None:
         is_split[inner[node_height[inner] > height]] = True
     else:
+        assert n_clusters is not None
         candidates = inner if min_size == 1 else _merges_of_large(live, nodes, inner, min_size)
         most = candidates.size + 1 if leaves.size >= min_size else 0
-        if n_clusters is not None and n_clusters > most:
+        if n_clusters > most:
             raise ParameterError(
                 f"n_clusters must be at most {most}, as many as have {min_size} points or more; it is {n_clusters}"
             )
-        n_splits = candidates.size if n_clusters is None else n_clusters - 1
-        is_split[candidates[_last_of_largest(node_height[candidates], n_splits)]] = True
+        is_split[candidates[_last_of_largest(node_height[candidates], n_clusters - 1)]] = True
         kernels.shared.cut.split_above(live.tree, nodes, is_split)
     return _labels(live, leaves, nodes, is_split, min_size)
+
+
+def count_large(live: LiveTree, min_size: int) -> int:
+    """How many disjoint clusters of at least `min_size` points there are at most. O(n)."""
+    nodes = live.nodes()
+    n_merges = _merges_of_large(live, nodes, _inner_of(nodes), min_size).size
+    return n_merges + 1 if live.n_points >= min_size else 0
 
 
 def _merges_of_large(
