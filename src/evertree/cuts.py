@@ -55,16 +55,15 @@ class Cut:
         """Refuse what does not go together."""
         if self.n_clusters is not None and self.height is not None:
             raise ParameterError("cut takes n_clusters or height, not both")
+        for name, default in (("method", None), ("epsilon", 0.0), ("allow_single_cluster", False)):
+            if getattr(self, name) != default and (self.is_by_level or self.min_cluster_size is None):
+                raise ParameterError(
+                    f"{name} must be given with min_cluster_size alone; it is {getattr(self, name)!r}",
+                    parameter=name,
+                    remedy="leave out n_clusters= and height=, and give min_cluster_size=",
+                )
         if not self.is_by_level and self.min_cluster_size is None:
             raise ParameterError("cut takes n_clusters, height or min_cluster_size; it got none of them")
-        given = {"method": None, "epsilon": 0.0, "allow_single_cluster": False}
-        for name in (name for name, default in given.items() if getattr(self, name) != default):
-            if self.is_by_level:
-                level = "n_clusters" if self.n_clusters is not None else "height"
-                raise ParameterError(
-                    f"{name} must not be given with {level}: it selects clusters without a number, where "
-                    f"min_cluster_size is given alone; it is {getattr(self, name)!r}"
-                )
 
 
 def cut(state: State, at: Cut, keys: Any = None) -> NDArray[np.int64]:

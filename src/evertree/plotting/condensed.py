@@ -64,7 +64,7 @@ def plot_condensed_tree(
         The numbers of the selected clusters, in the order of their labels: what is in one has its colour, which is that
         of `plot_dendrogram`, and the rest is grey.
     label_clusters : bool
-        Whether to write the labels beside the selected clusters.
+        Whether to write the labels below the selected clusters.
     ax : matplotlib.axes.Axes, optional
         Where to draw. By default a new figure is made with ``matplotlib.pyplot.subplots``, so that a notebook shows it.
     title : str, optional
@@ -115,11 +115,10 @@ def plot_condensed_tree(
     collections = matplotlib("collections")
     ax.add_collection(collections.PolyCollection(shapes, facecolors=colors, edgecolors="none"))
     ax.add_collection(collections.LineCollection(_splits(icicles.parent, born, middle), colors="black", linewidths=0.8))
-    if label_clusters:
-        for k, cluster in enumerate([] if clusters is None else clusters):
-            c = int(cluster) - n
-            text = ax.text(middle[c] + total[c] / 2, born[c], str(k), ha="left", va="top")
-            text.set_color(PALETTE[k % len(PALETTE)])
+    if label_clusters and clusters is not None:
+        end = _ends(icicles.parent, shapes)
+        for k, c in enumerate(int(cluster) - n for cluster in clusters):
+            ax.text(middle[c], end[c], str(k), ha="center", va="top", color=PALETTE[k % len(PALETTE)])
     _arrange(ax, shapes, deepest)
     if title is not None:
         ax.set_title(title)
@@ -197,6 +196,14 @@ def _shape(middle: float, born: float, density: NDArray[np.float64], size: NDArr
     half = np.repeat(width, 2) / 2
     left, right = np.column_stack([middle - half, depth]), np.column_stack([middle + half, depth])
     return np.concatenate([left, right[::-1]])
+
+
+def _ends(parent: list[int], shapes: list[NDArray[np.float64]]) -> list[float]:
+    """How far down each icicle reaches, with those that hang from it."""
+    found = [float(shape[:, 1].max()) for shape in shapes]
+    for c in range(len(parent) - 1, 0, -1):
+        found[parent[c]] = max(found[parent[c]], found[c])
+    return found
 
 
 def _splits(
