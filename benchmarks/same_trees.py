@@ -671,7 +671,7 @@ def parts_of(h: et.Hierarchy) -> dict[str, str]:
     }
     if len(h):
         height = float(np.median(Z[:, 2])) if len(Z) else 0.0
-        cuts = h.cut(n_clusters=min(4, len(h))), h.cut(height=height), h.cut(min_cluster_size=2)
+        cuts = h.cut(n_clusters=min(4, len(h))), h.cut(height=height), h.cut(height=height, min_cluster_size=2)
         parts["labels"] = np.array(cuts)
     if len(h) <= MOST_PARENTS:
         parts["parents"] = [h.parent(u) for u in nodes.tolist()]

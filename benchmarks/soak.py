@@ -301,7 +301,10 @@ class World:
         assert len(self.h.locate(x[:1])) == 1
         assert np.isfinite(self.h.anomaly_scores(x)).all()
         assert np.isfinite(self.h.anomaly_scores()).all()
-        assert set(self.h.cut(min_cluster_size=5).tolist()) >= {0} or len(self.model) < 5
+        tree = self.h.condensed_tree(min_cluster_size=5)
+        assert np.array_equal(tree.labels, self.h.cut(min_cluster_size=5))
+        assert np.isin(tree.labels, np.arange(-1, tree.clusters.size)).all()
+        assert min(np.bincount(tree.labels + 1)[1:], default=5) >= 5
         assert self.h.anomalies(n=2)[0].key in self.h
         assert np.array_equal(self.h.linkage_matrix(), before)
 

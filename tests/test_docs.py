@@ -53,10 +53,10 @@ def run_block(code: str, name: str, names: dict) -> int:
     [
         ("index.md", 0),
         ("quickstart.md", 10),
-        ("choosing.md", 5),
+        ("choosing.md", 9),
         ("moving.md", 8),
         ("questions.md", 1),
-        ("guide.md", 60),
+        ("guide.md", 63),
         ("pictures.md", 2),
         ("data-model.md", 8),
         ("architecture.md", 2),
@@ -101,7 +101,7 @@ def listed_in_api() -> set[str]:
 
 def public_names() -> list[str]:
     names = [f"evertree.{name}" for name in et.__all__ if name != "EvertreeError"]  # it stands with the other errors
-    for kind in (et.Hierarchy, et.Partition):
+    for kind in (et.Hierarchy, et.Partition, et.CondensedTree):
         names += [f"evertree.{kind.__name__}.{name}" for name in dir(kind) if not name.startswith("_")]
     names += [f"evertree.DurableHierarchy.{name}" for name in vars(et.DurableHierarchy) if not name.startswith("_")]
     names += ["evertree.open", "evertree.follow"]

@@ -12,6 +12,7 @@ __getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = [
     "NULL",
     "Anomaly",
+    "CondensedTree",
     "DurableHierarchy",
     "EvertreeError",
     "Hierarchy",

@@ -2,6 +2,7 @@ from . import distributed, errors, plotting, quality
 from .anomalies import Anomaly
 from .batch import agglomerate
 from .checks import Instability
+from .condensed import CondensedTree
 from .durable import DurableHierarchy, open  # noqa: A004
 from .errors import EvertreeError
 from .hierarchy import Hierarchy, load
@@ -20,6 +21,7 @@ __all__ = [
     "NULL",
     "Anomaly",
     "AnytimeClustering",
+    "CondensedTree",
     "DurableHierarchy",
     "EvertreeError",
     "Follower",

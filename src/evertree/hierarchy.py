@@ -12,10 +12,11 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from evertree import anomalies, checks, constructors, cuts, edits, exports, locate
+from evertree import anomalies, checks, condensed, constructors, cuts, edits, exports, locate
 from evertree import nodes as of_nodes
 from evertree.anomalies import Anomaly
 from evertree.checks import Instability
+from evertree.condensed import CondensedTree
 from evertree.errors import ParameterError
 from evertree.input.arrays import GOALS, as_choice, as_column_names, as_height, as_threads, as_whole_number, as_width
 from evertree.input.keys import KeyTable
@@ -1151,9 +1152,12 @@ class Hierarchy:
         n_clusters: int | None = None,
         height: float | None = None,
         min_cluster_size: int | None = None,
+        method: str | None = None,
+        epsilon: float = 0.0,
+        allow_single_cluster: bool = False,
         keys: Any = None,
     ) -> NDArray[np.int64]:
-        """Cut the tree into `n_clusters` clusters, or at a height, or into clusters of a minimum size.
+        """Cut the tree into `n_clusters` clusters, or at a height, or into clusters that the tree itself gives.
 
         Parameters
         ----------
@@ -1164,7 +1168,18 @@ class Hierarchy:
         min_cluster_size : int
             The minimum number of points in a cluster; points in smaller groups belong to no cluster. With `n_clusters`,
             only merges of two clusters of at least this size are undone, the highest first, until there are that many
-            large clusters. Given alone, all such merges are undone, which gives the leaf clusters of hdbscan.
+            large clusters. Given alone, clusters are found without a number, as hdbscan finds them: those of
+            `condensed_tree`.
+        method : {"eom", "leaf"}, optional
+            With `min_cluster_size` alone: which clusters are selected. ``"eom"``, the default, takes the most stable
+            ones (excess of mass), large and small; ``"leaf"`` the smallest, by undoing every merge of two clusters of
+            at least `min_cluster_size` points.
+        epsilon : float
+            With `min_cluster_size` alone: clusters that split below this height stay one. This is hdbscan's
+            ``cluster_selection_epsilon``.
+        allow_single_cluster : bool
+            With `min_cluster_size` alone: whether all points may be one cluster, and not only noise where nothing
+            splits.
         keys : collection of keys, optional
             The points that are asked for, by default all. The labels of a few, in few clusters, take microseconds.
 
@@ -1192,8 +1207,57 @@ class Hierarchy:
         array([0, 0, 0, 0, 1])
         >>> h.cut(n_clusters=2, min_cluster_size=2)
         array([ 0,  1,  0,  1, -1])
+
+        The tree gives the number of clusters:
+
+        >>> h.cut(min_cluster_size=2)
+        array([ 0,  1,  0,  1, -1])
         """
-        return cuts.cut(self.state, n_clusters, height, min_cluster_size, keys)
+        at = cuts.Cut(n_clusters, height, min_cluster_size, method, epsilon, allow_single_cluster)
+        return cuts.cut(self.state, at, keys)
+
+    @reading
+    def condensed_tree(
+        self,
+        *,
+        min_cluster_size: int,
+        method: str = "eom",
+        epsilon: float = 0.0,
+        allow_single_cluster: bool = False,
+    ) -> CondensedTree:
+        """The clusters of at least `min_cluster_size` points, how stable they are, and a selection of them.
+
+        The labels are those of `cut` with the same options. Beside them there are probabilities, outlier scores, the
+        tree of clusters as a table, and its picture. Heights are those of `linkage_matrix`, and sizes count points,
+        whatever their weights. With single linkage, this is HDBSCAN with ``min_samples=1``.
+
+        Parameters
+        ----------
+        min_cluster_size : int
+            The fewest points of a cluster.
+        method : {"eom", "leaf"}
+            Which clusters are selected: the most stable ones, or those that do not split.
+        epsilon : float
+            Clusters that split below this height stay one: hdbscan's ``cluster_selection_epsilon``.
+        allow_single_cluster : bool
+            Whether all points may be one cluster, and not only noise where nothing splits. Those in it then stay
+            together as long as the tree does not split, or, with an `epsilon`, are joined at that height.
+
+        Returns
+        -------
+        tree : CondensedTree
+            Later edits do not change it.
+
+        Examples
+        --------
+        >>> h = et.Hierarchy("single")
+        >>> keys = h.insert([[0.0], [1.0], [2.5], [20.0], [21.0], [50.0]])
+        >>> t = h.condensed_tree(min_cluster_size=2)
+        >>> t.labels, t.probabilities.round(2)
+        (array([ 0,  0,  0,  1,  1, -1]), array([1.  , 1.  , 0.67, 1.  , 1.  , 0.  ]))
+        """
+        selection = condensed.as_selection(min_cluster_size, method, epsilon, allow_single_cluster)
+        return cuts.condensed_tree(self.state, selection)
 
     @reading
     def cuts(
@@ -1202,6 +1266,9 @@ class Hierarchy:
         n_clusters: Iterable[int] = (),
         height: Iterable[float] = (),
         min_cluster_size: int | None = None,
+        method: str | None = None,
+        epsilon: float = 0.0,
+        allow_single_cluster: bool = False,
     ) -> Any:
         """Several cuts of the tree in one table.
 
@@ -1211,6 +1278,8 @@ class Hierarchy:
         height : collection of float
         min_cluster_size : int, optional
             For all cuts, as for `cut`.
+        method, epsilon, allow_single_cluster
+            As for `cut`, where `min_cluster_size` is given alone.
 
         Returns
         -------
@@ -1226,7 +1295,8 @@ class Hierarchy:
         >>> table.loc["b"].to_dict()
         {'n_clusters=1': 0, 'n_clusters=2': 1, 'height=0.5': 1}
         """
-        return cuts.cuts(self.state, n_clusters, height, min_cluster_size)
+        common = cuts.Cut(None, None, min_cluster_size, method, epsilon, allow_single_cluster)
+        return cuts.cuts(self.state, n_clusters, height, common)
 
     @reading
     def partition(
@@ -1235,14 +1305,17 @@ class Hierarchy:
         n_clusters: int | None = None,
         height: float | None = None,
         min_cluster_size: int | None = None,
+        method: str | None = None,
+        epsilon: float = 0.0,
+        allow_single_cluster: bool = False,
         follow: Partition | None = None,
     ) -> Partition:
         """Flat clusters with persistent ids.
 
         Parameters
         ----------
-        n_clusters, height, min_cluster_size
-            As for `cut`.
+        n_clusters, height, min_cluster_size, method, epsilon, allow_single_cluster
+            As for `cut`. Noise, -1, is no cluster, and takes the id of none.
         follow : Partition, optional
             An earlier partition of this hierarchy, or of one that it was copied or loaded from: a cluster keeps the id
             of the one with which it shares most points, so that the total overlap is as large as possible, and a new
@@ -1262,7 +1335,8 @@ class Hierarchy:
         >>> h.partition(n_clusters=1, follow=before).labels
         array([1, 1])
         """
-        return cuts.partition(self.state, n_clusters, height, min_cluster_size, follow)
+        at = cuts.Cut(n_clusters, height, min_cluster_size, method, epsilon, allow_single_cluster)
+        return cuts.partition(self.state, at, follow)
 
     @reading
     def locate(self, X: Any, reject_above: float | None = None) -> list[Location]:

@@ -132,7 +132,7 @@ def test_labels_beside_a_table_without_keys_or_names():
 
 def test_noise_is_not_a_row_that_is_left_out():
     result = run("cluster", "-", "--min-cluster-size", 2, "--drop-missing", "--join", stdin="x,y\n1,1\n2,1\n3,\n")
-    assert [row[2] for row in rows_of(result.stdout)[1:]] == ["0", "0", ""]
+    assert [row[2] for row in rows_of(result.stdout)[1:]] == ["-1", "-1", ""]
 
 
 def test_files(folder):

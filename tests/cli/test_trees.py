@@ -286,6 +286,21 @@ def test_points_in_no_cluster():
     assert "7 points in none" in result.stdout
 
 
+def test_clusters_without_a_number():
+    with et.open("lines.db", linkage="single") as h:
+        h.insert([[0.0], [1.0], [4.0], [5.0], [50.0], [51.0], [100.0]])
+    for options in (["--method", "leaf"], ["--method", "eom", "--epsilon", 4], ["--allow-single-cluster"]):
+        labels = json_of("cut", "lines.db", "--min-cluster-size", 2, *options)["labels"]["min_cluster_size=2"]
+        with et.open("lines.db", read_only=True) as h:
+            method, epsilon = ("leaf" if "leaf" in options else "eom"), 4.0 * (4 in options)
+            one = {"allow_single_cluster": "--allow-single-cluster" in options}
+            assert labels == h.cut(min_cluster_size=2, method=method, epsilon=epsilon, **one).tolist()
+    wanted = "--method must be given with min_cluster_size alone; it is 'leaf': leave out --n-clusters and --height"
+    assert wanted in error_of("cut", "lines.db", "-k", 2, "--method", "leaf")
+    assert wanted in error_of("cut", "lines.db", "--method", "leaf")
+    assert "--epsilon must be given with" in error_of("cluster", "points.csv", "--epsilon", 2)
+
+
 def test_plot(folder, saved):
     for tree in ("tree.db", saved):
         assert run("plot", tree, "-o", "tree.png", "-k", 3, "--title", "Points").stdout == "tree.png\n"

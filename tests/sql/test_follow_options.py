@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import sqlalchemy as sa
 
@@ -9,7 +11,8 @@ import evertree as et
 import postgres
 from evertree.errors import EvertreeError, ParameterError
 from evertree.sql import follow
-from evertree.sql.follow_options import CutColumn, as_cuts
+from evertree.sql.follow_options import CutColumn, FollowOptions, as_cuts
+from evertree.tree.scheme import Scheme
 from followed import Source
 
 NONE = et.Partition.of([], [])
@@ -74,6 +77,36 @@ def test_names_of_cuts_differ():
     assert len(set(names)) == len(names) == 10
     assert all(name.replace("_", "").isalnum() for name in names)
     assert len(as_cuts([2, 2, 2], [1, 1.0], None)) == 2
+
+
+def test_clusters_without_a_number():
+    h = et.Hierarchy("single")
+    h.insert([[0.0], [1.0], [3.0], [4.0], [20.0], [21.0], [90.0]])
+    for method in (None, "eom", "leaf"):
+        (cut,) = as_cuts(None, None, 2, method)
+        assert (cut.name, cut.method) == ("min_cluster_size_2", method or "eom")
+        assert cut.partition(h, NONE).labels.tolist() == h.cut(min_cluster_size=2, method=method).tolist()
+    with pytest.raises(ParameterError, match="method must be 'eom' or 'leaf'; it is 'dbscan'"):
+        as_cuts(None, None, 2, "dbscan")
+    with pytest.raises(ParameterError, match="method must be given with min_cluster_size alone; it is 'leaf'"):
+        as_cuts(3, None, 2, "leaf")
+
+
+def options_for(cuts):
+    names = {"table": "items", "key": "id", "columns": ("x",), "vector": None, "version": None, "schema": None}
+    scheme = {"scheme": Scheme("ward", "euclidean"), "scores": None, "dtype": None}
+    return FollowOptions(**names, **scheme, cuts=cuts, prefix="p_", seconds=None, chunk=1)
+
+
+def test_tables_of_release_0_1_have_the_smallest_clusters():
+    """They were written without a method."""
+    for cuts, others in ((as_cuts(None, None, 2, "leaf"), as_cuts(None, None, 2)), (as_cuts(3, None, 2), None)):
+        stored = json.loads(options_for(cuts).as_json())
+        del stored["method"]
+        options_for(cuts).check_stored(json.dumps(stored))
+        if others is not None:
+            with pytest.raises(ParameterError, match=r"method must be 'leaf', as when .* were written; it is 'eom'"):
+                options_for(others).check_stored(json.dumps(stored))
 
 
 def test_clusters_of_a_minimum_size_are_as_many_as_there_are():

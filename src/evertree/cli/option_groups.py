@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evertree.cli.output import plural
+from evertree.cuts import Cut
 from evertree.errors import ParameterError
 from evertree.hierarchy import Hierarchy
 from evertree.input.metrics import ALIASES
@@ -107,13 +108,23 @@ class CutOptions:
     n_clusters: Sequence[int]
     heights: Sequence[float]
     min_cluster_size: int | None
+    method: str | None = None
+    epsilon: float | None = None
+    allow_single_cluster: bool = False
     at_most: bool = False  # whether fewer clusters will do if there are fewer points
 
     def __bool__(self) -> bool:
-        return bool(self.n_clusters or self.heights or self.min_cluster_size)
+        return bool(self.n_clusters or self.heights or self.min_cluster_size or self._has_selection)
+
+    @property
+    def _has_selection(self) -> bool:
+        """Whether an option is given that needs `min_cluster_size` alone."""
+        return bool(self.method or self.epsilon or self.allow_single_cluster)
 
     def check(self, n_points: int) -> None:
-        """Refuse more clusters than there are points, before the points are clustered."""
+        """Refuse more clusters than there are points, and what does not go together, before points are clustered."""
+        for level in self.named(n_points).values():
+            self._at(*level).check()
         too_many = [k for k in self.n_clusters if k > n_points]
         if too_many and not self.at_most:
             text = f"n_clusters must be an integer from 1 to {n_points}, the number of points; it is {too_many[0]}"
@@ -124,17 +135,17 @@ class CutOptions:
         numbers = [min(k, n_points) for k in self.n_clusters] if self.at_most else self.n_clusters
         cuts: dict[str, tuple[int | None, float | None]] = {f"n_clusters={k}": (k, None) for k in numbers}
         cuts |= {f"height={x!r}": (None, x) for x in self.heights}
-        if not cuts and self.min_cluster_size is not None:
+        if not cuts and (self.min_cluster_size is not None or self._has_selection):
             cuts[f"min_cluster_size={self.min_cluster_size}"] = (None, None)
         return cuts
 
     def cut(self, h: Hierarchy) -> CutLabels:
         """The labels of each cut."""
-        size = self.min_cluster_size
-        return {
-            name: h.cut(n_clusters=k, height=height, min_cluster_size=size)
-            for name, (k, height) in self.named(len(h)).items()
-        }
+        return {name: h.cut(**asdict(self._at(*level))) for name, level in self.named(len(h)).items()}
+
+    def _at(self, n_clusters: int | None, height: float | None) -> Cut:
+        epsilon = self.epsilon or 0.0
+        return Cut(n_clusters, height, self.min_cluster_size, self.method, epsilon, self.allow_single_cluster)
 
 
 #: The cut without any option.

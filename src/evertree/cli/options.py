@@ -17,6 +17,7 @@ LinkageName = StrEnum("LinkageName", [(name.upper(), name) for name in LINKAGES]
 FormatName = Literal["csv", "tsv", "json", "jsonl"]
 GoalName = Literal["stable", "homogeneous"]
 MeasureName = Literal["jump", "displacement"]
+MethodName = Literal["eom", "leaf"]
 
 # Options in the panels of a command's help.
 _reading = partial(typer.Option, rich_help_panel="How the file is read")
@@ -188,7 +189,30 @@ MinClusterSize = Annotated[
     _cuts(
         metavar="N",
         min=1,
-        help="The fewest points of a cluster; points in smaller pieces get the label -1. Alone, it is a cut by itself.",
+        help="The fewest points of a cluster; points in smaller pieces get the label -1. Alone, it finds clusters "
+        "without a number, as HDBSCAN does.",
+    ),
+]
+Method = Annotated[
+    MethodName | None,
+    _cuts(
+        metavar="NAME",
+        help="With --min-cluster-size alone: eom for the most stable clusters (the default), leaf for the smallest.",
+    ),
+]
+Epsilon = Annotated[
+    float | None,
+    _cuts(
+        metavar="HEIGHT",
+        min=0,
+        help="With --min-cluster-size alone: clusters that split below this height stay one.",
+    ),
+]
+AllowSingleCluster = Annotated[
+    bool,
+    _cuts(
+        "--allow-single-cluster",
+        help="With --min-cluster-size alone: all points may be one cluster where nothing splits.",
     ),
 ]
 Join = Annotated[

@@ -11,14 +11,19 @@ from typing import Any
 import numpy as np
 
 from evertree.anomalies import MEASURES
+from evertree.cuts import Cut
 from evertree.errors import ParameterError, listed
 from evertree.hierarchy import Hierarchy
 from evertree.input.arrays import as_choice, as_count, as_height
 from evertree.partition import Partition
+from evertree.tree import views
 from evertree.tree.scheme import DISSIMILARITIES, OBJECTS, Scheme
 
 #: The column of anomaly scores.
 SCORE = "score"
+
+#: How the name of a cut without a number or a height begins.
+_BY_SIZE = "min_cluster_size_"
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class CutColumn:
     n_clusters: int | None
     height: float | None
     min_cluster_size: int | None
+    method: str | None = None  # where `min_cluster_size` is given alone
 
     def partition(self, h: Hierarchy, before: Partition) -> Partition:
         """Cut the tree; clusters keep the ids that they had before."""
@@ -38,17 +44,18 @@ class CutColumn:
             n_clusters=self._possible_count(h),
             height=self.height,
             min_cluster_size=self.min_cluster_size,
+            method=self.method,
             follow=before,
         )
 
     def _possible_count(self, h: Hierarchy) -> int | None:
-        """`n_clusters`, or as many as there can be; None is all that are large enough."""
+        """`n_clusters`, or as many as there can be; None, for which all is noise, if there can be none."""
         if self.n_clusters is None:
             return None
         if self.min_cluster_size is None:
             return min(self.n_clusters, len(h))
-        n_large = int(h.cut(min_cluster_size=self.min_cluster_size).max()) + 1
-        return self.n_clusters if self.n_clusters < n_large else None
+        with h.state.lock.reading():
+            return min(self.n_clusters, views.count_large(h.state.live, self.min_cluster_size)) or None
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,7 @@ class FollowOptions:
                 "version": self.version,
                 "cuts": [cut.name for cut in self.cuts],
                 "min_cluster_size": self.cuts[0].min_cluster_size,
+                "method": self.cuts[0].method,
                 "scores": self.scores,
                 "linkage": self.scheme.linkage.name,
                 "metric": self.scheme.metric_name.strip("'"),
@@ -125,6 +133,8 @@ class FollowOptions:
     def check_stored(self, stored: str) -> None:
         """Refuse to continue tables that were written with other options."""
         ours, theirs = json.loads(self.as_json()), json.loads(stored)
+        if "method" not in theirs:  # release 0.1 had but one
+            theirs["method"] = "leaf" if theirs["cuts"][0].startswith(_BY_SIZE) else None
         for name, value in ours.items():
             if value != theirs.get(name):
                 raise ParameterError(
@@ -155,7 +165,7 @@ def as_float_type(dtype: Any) -> np.dtype[Any] | None:
     return np.dtype(dtype)
 
 
-def as_cuts(n_clusters: Any, height: Any, min_cluster_size: Any) -> tuple[CutColumn, ...]:
+def as_cuts(n_clusters: Any, height: Any, min_cluster_size: Any, method: Any = None) -> tuple[CutColumn, ...]:
     """The cuts that are asked for, in order, without duplicates."""
     size = None if min_cluster_size is None else as_count("min_cluster_size", min_cluster_size)
     counts = [as_count("n_clusters", count) for count in _as_list("n_clusters", n_clusters)]
@@ -163,9 +173,11 @@ def as_cuts(n_clusters: Any, height: Any, min_cluster_size: Any) -> tuple[CutCol
     cuts = [CutColumn(f"n_clusters_{count}", count, None, size) for count in counts]
     cuts += [CutColumn(_height_name(level), None, level, size) for level in heights]
     if not cuts and size is not None:
-        cuts = [CutColumn(f"min_cluster_size_{size}", None, None, size)]
+        cuts = [CutColumn(f"{_BY_SIZE}{size}", None, None, size, Cut(None, None, size, method).selection().method)]
     if not cuts:
         raise ParameterError("follow takes n_clusters, height or min_cluster_size; it got none of them")
+    if cuts[0].method is None:
+        Cut(cuts[0].n_clusters, cuts[0].height, size, method).check()
     return tuple({cut.name: cut for cut in cuts}.values())
 
 

@@ -32,6 +32,7 @@ def follow(
     n_clusters: int | Collection[int] | None = 10,
     height: float | Collection[float] | None = (),
     min_cluster_size: int | None = None,
+    method: str | None = None,
     scores: str | None = None,
     linkage: str = "ward",
     metric: str | Callable[..., Any] = "euclidean",
@@ -72,7 +73,11 @@ def follow(
     n_clusters, height : int and float, or collections of them
         The cuts, as for `Hierarchy.cuts`. There are at most as many clusters as rows.
     min_cluster_size : int, optional
-        For all cuts, as for `Hierarchy.cut`; alone, with ``n_clusters=None``, it is a cut by itself.
+        For all cuts, as for `Hierarchy.cut`; alone, with ``n_clusters=None``, it finds clusters without a number.
+        Where there are fewer clusters of that size than `n_clusters`, these are the clusters.
+    method : {"eom", "leaf"}, optional
+        With `min_cluster_size` alone, as for `Hierarchy.cut`: ``"eom"`` by default. Tables that release 0.1 wrote have
+        ``"leaf"``, and go on with that.
     scores : {"jump", "displacement"}, optional
         Also write an anomaly score of each row, by this measure of `Hierarchy.anomaly_scores`.
     linkage, metric, metric_params, goal, search_width
@@ -153,7 +158,7 @@ def follow(
         columns=as_columns(columns),
         vector=vector,
         version=version,
-        cuts=as_cuts(n_clusters, height, min_cluster_size),
+        cuts=as_cuts(n_clusters, height, min_cluster_size, method),
         scores=scores,
         scheme=Scheme(linkage, metric, metric_params),
         dtype=as_float_type(dtype),

@@ -55,6 +55,11 @@ def _heights(
     return height
 
 
+def monotone_heights(live: LiveTree, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+    """The height of each node in SciPy's units, made monotone; `nodes` are all nodes, children first. O(n m)."""
+    return _heights(live, nodes, _inner_of(nodes))
+
+
 def linkage_matrix(live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
     """SciPy's Z, in which leaf i is ``leaves[i]``."""
     merges = find_merges(live)
@@ -63,7 +68,7 @@ def linkage_matrix(live: LiveTree, leaves: NDArray[np.int32]) -> NDArray[np.floa
     number[leaves] = np.arange(n)
     number[inner] = n + np.arange(inner.size)
     pairs = np.sort(np.column_stack([number[live.tree.left[inner]], number[live.tree.right[inner]]]), axis=1)
-    _, first, stop = _spans(live, merges.nodes)
+    _, first, stop = spans(live, merges.nodes)
     return np.column_stack([pairs, merges.height[inner], stop[inner] - first[inner]]).astype(np.float64)
 
 
@@ -125,8 +130,7 @@ def cut(
     """The cluster of each of `leaves`, numbered by first appearance; NOISE for those in pieces below `min_size`.
 
     All merges above a height are undone; or the highest merges of two clusters of at least `min_size` points each, so
-    that there are `n_clusters` such clusters; or all such merges, if neither is given. `leaves` are all leaves, the
-    oldest first. O(n): no sort.
+    that there are `n_clusters` such clusters. `leaves` are all leaves, the oldest first. O(n): no sort.
     """
     tops = _find_tops(live, n_clusters, height, 0.0) if min_size == 1 else None
     if tops is not None:
@@ -266,23 +270,30 @@ def _cut_any_tree(
     if height is not None:
         is_split[inner[node_height[inner] > height]] = True
     else:
+        assert n_clusters is not None
         candidates = inner if min_size == 1 else _merges_of_large(live, nodes, inner, min_size)
         most = candidates.size + 1 if leaves.size >= min_size else 0
-        if n_clusters is not None and n_clusters > most:
+        if n_clusters > most:
             raise ParameterError(
                 f"n_clusters must be at most {most}, as many as have {min_size} points or more; it is {n_clusters}"
             )
-        n_splits = candidates.size if n_clusters is None else n_clusters - 1
-        is_split[candidates[_last_of_largest(node_height[candidates], n_splits)]] = True
+        is_split[candidates[_last_of_largest(node_height[candidates], n_clusters - 1)]] = True
         kernels.shared.cut.split_above(live.tree, nodes, is_split)
     return _labels(live, leaves, nodes, is_split, min_size)
+
+
+def count_large(live: LiveTree, min_size: int) -> int:
+    """How many disjoint clusters of at least `min_size` points there are at most. O(n)."""
+    nodes = live.nodes()
+    n_merges = _merges_of_large(live, nodes, _inner_of(nodes), min_size).size
+    return n_merges + 1 if live.n_points >= min_size else 0
 
 
 def _merges_of_large(
     live: LiveTree, nodes: NDArray[np.int32], inner: NDArray[np.int32], min_size: int
 ) -> NDArray[np.int32]:
     """The inner nodes both of whose children have at least `min_size` points."""
-    _, first, stop = _spans(live, nodes)
+    _, first, stop = spans(live, nodes)
     count = stop - first
     return inner[np.minimum(count[live.tree.left[inner]], count[live.tree.right[inner]]) >= min_size]
 
@@ -333,7 +344,7 @@ def cophenetic(
     condensed = np.empty(n * (n - 1) // 2)
     if n < 2:
         return condensed
-    ordered, first, stop = _spans(live, merges.nodes)
+    ordered, first, stop = spans(live, merges.nodes)
     position = np.empty(live.tree.parent.size, np.int64)
     position[leaves] = np.arange(n)
     height = merges.height
@@ -348,14 +359,14 @@ def cophenetic(
 
 def count_leaves(live: LiveTree) -> NDArray[np.int32]:
     """The number of points below each node, by node. O(n)."""
-    _, first, stop = _spans(live, live.nodes())
+    _, first, stop = spans(live, live.nodes())
     return stop - first
 
 
 def purity(live: LiveTree, leaves: NDArray[np.int32], classes: NDArray[np.int64]) -> float:
     """Dendrogram purity for the given class numbers of `leaves`. O(n log n)."""
     nodes = live.nodes()
-    ordered, first, stop = _spans(live, nodes)
+    ordered, first, stop = spans(live, nodes)
     class_of = np.empty(live.tree.parent.size, np.int64)
     class_of[leaves] = classes
     counts = np.bincount(classes)
@@ -367,7 +378,7 @@ def purity(live: LiveTree, leaves: NDArray[np.int32], classes: NDArray[np.int64]
     return float(total) / n_pairs
 
 
-def _spans(live: LiveTree, nodes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+def spans(live: LiveTree, nodes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """All leaves in postorder, and for each node where those below it begin and end."""
     leaves = np.empty((nodes.size + 1) // 2, np.int32)
     first = np.empty(live.tree.parent.size, np.int32)

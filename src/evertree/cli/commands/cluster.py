@@ -43,6 +43,7 @@ from evertree.hierarchy import Hierarchy
         "A picture, and the tree for SciPy",
         "evertree cluster points.npy -k 3 --plot tree.png --linkage-matrix Z.npy",
     ),
+    ("Clusters without a number, and noise", "evertree cluster points.csv --linkage single --min-cluster-size 20"),
     ("Only what three seconds allow", "evertree cluster points.parquet --seconds 3 --min-cluster-size 5"),
     ("In a pipe", "cat points.csv | evertree cluster - --columns x,y --newick -"),
     ("A tree that lives on, for insert, remove and refine", "evertree cluster points.csv --key id --store new.db"),
@@ -68,6 +69,9 @@ def cluster(
     n_clusters: options.NClusters = None,
     height: options.Heights = None,
     min_cluster_size: options.MinClusterSize = None,
+    method: options.Method = None,
+    epsilon: options.Epsilon = None,
+    allow_single_cluster: options.AllowSingleCluster = False,
     join: options.Join = False,
     output: options.Labels = None,
     newick: options.Newick = None,
@@ -86,7 +90,7 @@ def cluster(
     """
     began = time.perf_counter()
     clustering = ClusteringOptions(linkage, metric, metric_params, goal, search_width, jobs)
-    cuts = CutOptions(n_clusters or [], height or [], min_cluster_size)
+    cuts = CutOptions(n_clusters or [], height or [], min_cluster_size, method, epsilon, allow_single_cluster)
     exports = TreeExports(newick, tree_json, linkage_matrix, html, plot, save)
     if not cuts and not exports.paths and store is None:
         cuts = DEFAULT_CUT

@@ -15,18 +15,22 @@ from evertree.cli.tree_files import open_to_read
 @examples(
     ("Three clusters, as CSV", "evertree cut tree.db --n-clusters 3"),
     ("Several levels in one table", "evertree cut tree.db -k 2 -k 5 --height 1.5 --output labels.parquet"),
-    ("All clusters of at least 5 points", "evertree cut tree.db --min-cluster-size 5 | head"),
+    ("Clusters of at least 5 points, without a number", "evertree cut tree.db --min-cluster-size 5 | head"),
+    ("The smallest of them", "evertree cut tree.db --min-cluster-size 5 --method leaf"),
 )
 def cut(
     tree: options.AnyTree,
     n_clusters: options.NClusters = None,
     height: options.Heights = None,
     min_cluster_size: options.MinClusterSize = None,
+    method: options.Method = None,
+    epsilon: options.Epsilon = None,
+    allow_single_cluster: options.AllowSingleCluster = False,
     output: options.Labels = None,
     as_json: options.Json = False,
 ) -> None:
     """Cut a tree into clusters, and write the cluster of each point."""
-    cuts = CutOptions(n_clusters or [], height or [], min_cluster_size)
+    cuts = CutOptions(n_clusters or [], height or [], min_cluster_size, method, epsilon, allow_single_cluster)
     if not cuts:
         raise typer.BadParameter("give --n-clusters, --height or --min-cluster-size")
     if output is None and not as_json:

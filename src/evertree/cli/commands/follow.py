@@ -94,6 +94,7 @@ def follow(
     n_clusters: options.NClusters = None,
     height: options.Heights = None,
     min_cluster_size: options.MinClusterSize = None,
+    method: options.Method = None,
     scores: Annotated[
         options.MeasureName | None,
         typer.Option(
@@ -134,6 +135,7 @@ def follow(
             n_clusters=10 if is_default else n_clusters or None,
             height=height or (),
             min_cluster_size=min_cluster_size,
+            method=method,
             scores=scores,
             store=store,
             schema=schema,
