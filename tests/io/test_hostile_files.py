@@ -87,6 +87,11 @@ def note_an_unused_node(due):
         ("tree.height", lambda height: height.__setitem__(1, 99.0)),
         ("tree.radius", lambda radius: radius.__setitem__(1, -1.0)),
         ("search.near", lambda near: near.__setitem__((0, 0), 1)),
+        ("work.queue", lambda queue: queue.__setitem__(0, queue[1])),
+        ("work.queue", lambda queue: queue.__setitem__(0, 10_000)),
+        ("work.queue", lambda queue: queue.__setitem__(0, -1)),
+        ("work.levels", lambda levels: levels.__setitem__(0, -1)),
+        ("work.levels", lambda levels: levels.__setitem__(0, 1 << 13)),
         ("work.state", lambda state: state.__setitem__(11, 9)),
         ("work.state", lambda state: state.__setitem__(2, -5)),
         ("leaves", lambda leaves: leaves.__setitem__(0, 2)),
@@ -96,6 +101,18 @@ def note_an_unused_node(due):
 )
 def test_arrays_that_make_no_tree_are_refused(saved, path, name, change):
     path.write_bytes(forged(saved, name, change))
+    with pytest.raises(CorruptFileError, match="is damaged"):
+        et.load(path)
+
+
+@pytest.mark.parametrize("names", [["work.queue"], ["work.levels"], ["work.queue", "work.levels"]])
+def test_a_parent_far_below_is_refused_without_a_queue(saved, path, names):
+    """Files of older versions have none: it is made when the shape of the tree has been checked."""
+    header, arrays = contents_of(saved)
+    for name in names:
+        del arrays[name]
+    arrays["tree.parent"][np.flatnonzero(arrays["work.due"][::2])[0] * 2] = -2_000_000_000
+    path.write_bytes(saved_with(header, arrays))
     with pytest.raises(CorruptFileError, match="is damaged"):
         et.load(path)
 

@@ -118,6 +118,23 @@ def test_a_file_keeps_the_order(tmp_path):
     np.testing.assert_array_equal(twin.linkage_matrix(), h.linkage_matrix())
 
 
+def test_loading_does_not_look_ahead(tmp_path):
+    """A node whose parent has risen stays where it waits until its turn comes."""
+    h = et.Hierarchy.random(np.random.default_rng(1).normal(size=(30, 2)), search_width=None)
+    live = h.state.live
+    live.homogenise()
+    first = order(live)[0][0]
+    assert live.n_pending == 0
+    queue.clear_due(live.work, first)
+    levels = live.tree.height[live.tree.parent[first]], live.tree.parent[first]
+    live.tree.height[levels[1]] = 1e-300
+    queue.note_due(live.tree, live.work, first)
+    live.tree.height[levels[1]] = levels[0]
+    h.save(tmp_path / "tree.evertree")
+    assert order(live)[0][0] == first
+    assert order(et.load(tmp_path / "tree.evertree").state.live) == order(live)
+
+
 def test_a_copy_keeps_the_order():
     h = random_tree()
     h.refine(moves=40)

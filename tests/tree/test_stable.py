@@ -516,6 +516,23 @@ def test_a_refined_tree_is_the_same_for_the_same_input(rng, monkeypatch, fewest)
     assert trees[0] == trees[1] == trees[2]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("linkage", ["complete", "average"])
+def test_where_comparisons_pause_does_not_matter(linkage):
+    """It depends on the clock."""
+    for seed in range(3):
+        x = np.random.default_rng(seed).normal(size=(200, 3))
+        start = Hierarchy.random(x, linkage, metric="cityblock", search_width=4, seed=seed)
+        found = set()
+        for n_steps in (1, 5, UNLIMITED):
+            live = start.copy().state.live
+            live.prepare_search()
+            while not live.is_at_rest:
+                live.stabilise(n_steps)
+            found.add((live.n_searches, live.n_grafts, live.n_moves))
+        assert len(found) == 1
+
+
 def test_a_light_point_of_an_earlier_batch_is_found():
     """A bound has to allow for it. When 2 leaves, 0 would rather merge with 1, which is light and does not search."""
     h = Hierarchy(search_width=None)

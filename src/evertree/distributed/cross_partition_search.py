@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evertree import kernels
 from evertree.distributed.parts import Part
 from evertree.distributed.subtrees import STRIDE, Subtrees, from_live_nodes, live_nodes, to_live
-from evertree.kernels.columns import NULL, WIDER
+from evertree.kernels.columns import NULL
 from evertree.tree import Aim, MeanLiveTree
 from evertree.tree.base import contiguous
 from evertree.tree.scheme import Scheme
@@ -236,4 +236,4 @@ def _search_upper(
 
 def _most_stubs(live: MeanLiveTree) -> int:
     """The most stubs of one node that are searched: those near it, or with exhaustive searches all."""
-    return live.search.front.shape[1] // WIDER if live.aim.search_width else live.n_points
+    return kernels.statistics.search.usual_width(live.search) if live.aim.search_width else live.n_points

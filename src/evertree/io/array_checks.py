@@ -124,6 +124,7 @@ def _check_work(arrays: Arrays, size: int) -> None:
         )
         is_sound &= all(0 <= count < UNLIMITED for count in counts.values()) and counts["pending"] == pending.size
         is_sound &= counts.get("goal", HOMOGENEOUS) <= STABLE_FROM_BELOW
+    is_sound &= ("work.queue" in arrays) == ("work.levels" in arrays)
     if is_sound and "work.queue" in arrays:
         queue, levels, due = arrays["work.queue"], arrays["work.levels"], np.flatnonzero(arrays["work.due"])
         is_sound &= queue.dtype == np.int32 and levels.dtype == np.int16 and levels.shape == queue.shape

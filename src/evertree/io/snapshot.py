@@ -134,6 +134,7 @@ def restored(
         )
     try:
         live = _tree_of(_scheme_of(header, arrays, metric), _aim_of(header), header, arrays)
+        invariants.check_shape(live)
         if "work.due" not in arrays:
             live.note_all_due()
         elif "work.queue" not in arrays:

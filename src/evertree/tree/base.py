@@ -349,6 +349,12 @@ class LiveTree(ABC):
         return 0 if self.search.state["reach"][0] == EVERYWHERE else int(self.search.state["fresh"][0])
 
     @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is left to do towards a stable tree: a list that is improved may make its leaf due."""
+        has_lists = not self.scheme.linkage.is_spanning
+        return self.n_pending == 0 and self.n_due == 0 and not (has_lists and self.n_unlisted)
+
+    @property
     def n_guarded(self) -> int:
         """How often the guard against endless moves has acted since all nodes were last queued for a check."""
         return int(self.work.state["guarded"][0])

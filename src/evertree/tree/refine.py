@@ -276,7 +276,7 @@ def run(
             steps_left = UNLIMITED if max_steps is None else max_steps - (live.n_steps - first_step)
             if not history or began - start >= _LATER * max(history[-1][0], _FIRST_MOMENT):
                 history.append((began - start, quality(), n_made))
-            if live.n_pending == 0 and not (to_stable and live.n_due):
+            if live.is_at_rest if to_stable else live.n_pending == 0:
                 stopped_by = until
             elif seconds is not None and began - start >= seconds:
                 stopped_by = "seconds"

@@ -54,13 +54,14 @@ def note_due(tree, work, u):
     if u == NULL or tree.parent[u] <= NULL:
         return
     level = level_of(tree, u)
-    if work.due[u]:
-        if work.level[u] == level:
-            return
-        unlink(work, u)
-    else:
-        work.due[u] = DUE
+    was_due = work.due[u]
+    work.due[u] = DUE
+    if not was_due:
         work.state["due"][0] += 1
+    elif work.level[u] == level:
+        return
+    else:
+        unlink(work, u)
     link(work, u, level)
 
 
@@ -103,6 +104,13 @@ def next_due(tree, work):
 
 
 @kernel
+def note_each(tree: Tree, work: Worklist, nodes: Ints) -> None:
+    """Note that blocking pairs with `nodes` may have arisen. O(1) each."""
+    for u in nodes:
+        note_due(tree, work, np.int64(u))
+
+
+@kernel
 def list_lowest(tree: Tree, work: Worklist, nodes: Ints) -> int:
     """Fill `nodes` with those that are due, from the lowest level on, until it is full; return how many."""
     count, level = 0, np.int64(work.state["lowest"][0])
@@ -121,6 +129,8 @@ def list_lowest(tree: Tree, work: Worklist, nodes: Ints) -> int:
 @inline
 def clear_all_due(work):
     """Empty the queue. Linear in the number of nodes that are due."""
+    if work.state["due"][0] == 0:
+        return
     for level in range(work.state["lowest"][0], N_LEVELS):
         u = np.int64(work.first[level])
         while u != NULL:
@@ -136,7 +146,7 @@ def queue_flagged(tree: Tree, work: Worklist, nodes: Ints) -> None:
     work.first[:] = NULL
     work.state["due"][0] = 0
     for u in nodes:
-        if work.due[u]:
+        if work.due[u] and tree.parent[u] > NULL:
             work.state["due"][0] += 1
             link(work, np.int64(u), level_of(tree, np.int64(u)))
 

@@ -11,7 +11,7 @@ from evertree.kernels.pairwise.check import BUSY
 from evertree.kernels.shared.check import find_near, is_inverted, update_after_move
 from evertree.kernels.shared.partner_search import value_up_to
 from evertree.kernels.shared.topology import sibling, swap_with_uncle
-from evertree.kernels.shared.worklist import pop, pop_lowest, push
+from evertree.kernels.shared.worklist import pop, pop_lowest, push, put_back
 from evertree.kernels.signatures import AnyLinkage
 
 
@@ -102,7 +102,7 @@ def homogenise(tree: AnyTree, work: Worklist, linkage: AnyLinkage, max_checks: i
         tolerance = guarded_tolerance(linkage, work)
         near = find_near(linkage, tree, tolerance, v)
         if near == BUSY:
-            push(tree, work, v)
+            put_back(work, v)  # as if it had not been popped: when it pauses depends on the clock
             break
         work.state["checks"][0] += 1
         if near != NULL and (work.state["goal"][0] == HOMOGENEOUS or may_move(linkage, tree, tolerance, v, near)):

@@ -23,6 +23,10 @@ from evertree.kernels.shared.topology import hangs
 from evertree.kernels.signatures import Floats, IntMatrix, Ints
 from evertree.kernels.statistics.means import sq_dist
 
+#: A leaf that is nearer than all before by this factor shows that they were the wrong ones. As each time the distance
+#: falls by it, this ends.
+NEARER = 0.9
+
 
 @inline
 def note_recent(recent, u):
@@ -57,12 +61,14 @@ def next_recent(recent, flag, start):
 
 @short_step
 def note_in(near, near_value, row, j, value):
-    """Put leaf `j` on the list in a row if it is nearer than the last there; return whether it is the first now.
+    """Put leaf `j` on the list in a row if it is nearer than the last there; return whether it is by far the nearest.
 
     O(N_NEAR).
     """
     k = near.shape[1] - 1
-    value = min(value, np.float64(np.finfo(near_value.dtype).max))  # beyond it, all are equal
+    before = np.float64(near_value[row, 0])
+    # As it will be stored, so that what is as far as another is not nearer; beyond the largest number, all are equal.
+    value = np.float64(near_value.dtype.type(min(value, np.float64(np.finfo(near_value.dtype).max))))
     if not value < near_value[row, k]:
         return False
     for t in range(near.shape[1]):
@@ -74,12 +80,12 @@ def note_in(near, near_value, row, j, value):
         k -= 1
     near[row, k] = j
     near_value[row, k] = value
-    return k == 0
+    return value < NEARER * before
 
 
 @inline
 def note_one(search, i, j, value):
-    """Put leaf `j` on the list of leaf `i` if it is nearer than the last there; return whether it is the first now."""
+    """As `note_in`, for the list of leaf `i`."""
     return note_in(search.near, search.near_value, i >> 1, j, value)
 
 
@@ -101,7 +107,7 @@ def note_met(search, i, j, value):
 
 @inline
 def note_found(search, i, j, value):
-    """The same in a search for a partner of `i`. If one is the nearest to the other, it had gone the wrong way.
+    """The same in a search for a partner of `i`. If one is by far the nearest to the other, that went the wrong way.
 
     Then its list is to ask again, among the right points, and the leaf is to search again.
     """

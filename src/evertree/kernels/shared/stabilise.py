@@ -168,7 +168,7 @@ def stabilise(
             steps += note_steps(work, STEPS_OF_SEARCH)
             if work.state["grafts"][0] == search.state["stop_at"][0]:
                 break
-    if work.state["pending"][0] == 0 and not needs_lists(linkage, search):
+    if max_steps > 0 and work.state["pending"][0] == 0 and not needs_lists(linkage, search):
         next_search(linkage, tree, work)  # so that it does not matter which limit was reached
 
 

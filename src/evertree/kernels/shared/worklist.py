@@ -19,8 +19,13 @@ def push(tree, work, u):
     Leaves have no check, and NULL has neither.
     """
     note_due(tree, work, u)
-    if u == NULL or is_leaf(u) or work.mark[u] & QUEUED:
-        return
+    if u != NULL and not is_leaf(u) and not work.mark[u] & QUEUED:
+        put_back(work, u)
+
+
+@inline
+def put_back(work, u):
+    """Put inner node `u`, which was popped, on the stack again. O(1)."""
     work.mark[u] |= QUEUED
     work.stack[work.state["pending"][0]] = u
     work.state["pending"][0] += 1

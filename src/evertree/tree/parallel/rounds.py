@@ -22,11 +22,11 @@ from evertree.kernels.columns import (
     EVERYWHERE,
     INSIDE,
     LOST,
-    N_RECENT,
     NO_LIST,
     NULL,
     OWN_LIST,
     QUEUED,
+    TO_EXCHANGE,
     TO_FIND,
     UNLIMITED,
 )
@@ -40,7 +40,7 @@ from evertree.tree.statistics import MeanLiveTree
 FEWEST_POINTS, FEWEST_NUMBERS = 10_000, 1 << 20
 
 #: When no more than this is left to do, rounds are not worth it.
-FEW = N_RECENT // 2
+FEW = 1_024
 
 #: Treelets have at most this share of the points; a larger one, if it is so few; and at most so many.
 _SHARE, _SMALLEST = 1 / 64, 16_384
@@ -129,7 +129,9 @@ class Rounds:
         n_pending, n_inserted = live.n_pending, int(live.work.state["inserted"][0])
         seconds_left = deadline - began
         has_time = seconds_left > _SECONDS_TO_CUT * live.n_points
-        self._per_round = max(self._most_per_round // (_SHORTER if seconds_left < _LAST_SECONDS else 1), 1)
+        is_late = seconds_left < _LAST_SECONDS
+        self._per_round = max(self._most_per_round // (_SHORTER if is_late else 1), 1)
+        self._most_listed = _SHORTER * self._per_round if is_late else live.n_points
         self._lock.let_readers_in()
         if n_pending > 2 * live.n_points // _MANY and has_time and not self._is_cut_in_vain:
             self._refine_pieces(deadline, look)
@@ -147,7 +149,7 @@ class Rounds:
         elif self._to_stable and live.n_due:
             with self._lock.access:
                 self._search()
-        if self._to_stable and live.n_pending == 0 and live.n_due == 0:
+        if self._to_stable and live.is_at_rest:
             with self._lock.access:
                 live.stabilise(1, UNLIMITED)  # which records that it is done
         return time.perf_counter()
@@ -296,6 +298,8 @@ class Rounds:
             kernels.shared.rounds.share_lists(search, rows, near, near_value, turn, self._threads.n_threads)
 
         self._threads.each(share, range(self._threads.n_threads))
+        again = 2 * rows[search.fresh[rows] == TO_EXCHANGE]  # most are new, and due; others had gone the wrong way
+        kernels.shared.due_queue.note_each(self._live.tree, self._live.work, again)
         search.state["fresh"][0] -= int(search.fresh[rows].sum()) - int(steps.sum())
         search.fresh[rows] = steps
         search.recent[0] = LOST
@@ -348,7 +352,7 @@ class Rounds:
         """Some of the lowest of the due nodes, in memory order: those close in the tree are searched together."""
         live = self._live
         if self._nodes.size == 0:
-            lowest = np.empty(max(live.n_due // _WAVES, _FEWEST_PER_ROUND), np.int32)
+            lowest = np.empty(min(max(live.n_due // _WAVES, _FEWEST_PER_ROUND), self._most_listed), np.int32)
             self._nodes = np.sort(lowest[: kernels.shared.due_queue.list_lowest(live.tree, live.work, lowest)])
         nodes, self._nodes = self._nodes[: self._per_round], self._nodes[self._per_round :]
         return nodes[(live.work.due[nodes] != 0) & (live.tree.parent[nodes] > NULL)]
@@ -376,6 +380,7 @@ def warm_up(live: MeanLiveTree) -> None:
         none, steps = np.empty(0, np.int32), np.empty(0, np.uint8)
         lists = np.empty((0, search.near.shape[1]), np.int32), np.empty((0, search.near.shape[1]), live.dtype)
         kernels.shared.due_queue.list_lowest(toy.tree, toy.work, none)
+        kernels.shared.due_queue.note_each(toy.tree, toy.work, none)
         kernels.shared.rounds.find_partners(tree, search, live.tag, none, none)
         kernels.shared.rounds.graft_found(toy.tree, toy.work, toy.search, toy.tag, none, none)
         kernels.shared.rounds.search_outside(tree, toy.work, search, live.tag, none, none, NULL)

@@ -128,7 +128,7 @@ class Treelet(MeanLiveTree):
         """Refine until the treelet is stable, or homogeneous, or `should_stop` returns True."""
         step = self.stabilise if to_stable else self.homogenise
         n_steps = 256
-        while not should_stop() and (self.n_pending or (to_stable and self.n_due)):
+        while not should_stop() and not (self.is_at_rest if to_stable else self.n_pending == 0):
             began = time.perf_counter()
             step(n_steps)
             n_steps = max(1, min(2 * n_steps, int(n_steps * _SLICE / max(time.perf_counter() - began, 1e-7))))
