@@ -13,7 +13,7 @@ import naive
 import naive_stable
 from evertree import Hierarchy, agglomerate, load
 from evertree.errors import ParameterError, UnstableError
-from evertree.kernels.columns import STABLE_FROM_BELOW
+from evertree.kernels.columns import STABLE_FROM_BELOW, UNLIMITED
 from evertree.tree import statistics
 from helpers import ONE_OF_EACH, SCHEMES, definition, hard_data, hierarchy_of, nested, params_of, weights
 
