@@ -13,7 +13,7 @@ from evertree import kernels
 from evertree.errors import DimensionError, EmptyHierarchyError, NotFiniteError, ParameterError
 from evertree.io import snapshot
 from evertree.kernels.columns import SEARCH_STATE
-from evertree.tree import base
+from evertree.tree import incoming
 from helpers import ONE_OF_EACH
 
 GOALS = ["stable", "homogeneous"]
@@ -171,7 +171,7 @@ def test_many_points_are_located_piece_by_piece(linkage, metric, rng, monkeypatc
         find(tree, search, tag, leaves, *rest)
 
     monkeypatch.setattr(kernels.shared.locate, "find_places", counted)
-    monkeypatch.setattr(base, "GUESTS_AT_ONCE", 7)
+    monkeypatch.setattr(incoming, "GUESTS_AT_ONCE", 7)
     assert h.locate(x) == whole
     assert sizes == [7, 5]
     assert h.anomaly_scores(x).tolist() == scores.tolist()

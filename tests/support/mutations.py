@@ -139,8 +139,8 @@ MUTANTS = [
     Mutant(
         "a node that waits on the level that its parent had before",
         "kernels/shared/due_queue.py",
-        "if work.level[u] == level:",
-        "if True:",
+        "elif work.level[u] == level:",
+        "elif True:",
         "tests/kernels/test_due_queue.py::test_like_a_plain_list",
     ),
     Mutant(
@@ -153,7 +153,7 @@ MUTANTS = [
     Mutant(
         "a check that is due again because it has paused",
         "kernels/shared/homogenise.py",
-        "put_back(work, v)",
+        "put_back(work, v)  # as if it had not been popped: when it pauses depends on the clock",
         "push(tree, work, v)",
         "tests/tree/test_stable.py::test_where_comparisons_pause_does_not_matter",
     ),
@@ -188,8 +188,8 @@ MUTANTS = [
     Mutant(
         "a tree that looks ahead when it is loaded",
         "kernels/shared/stabilise.py",
-        "if max_steps > 0 and work",
-        "if work",
+        'if max_steps > 0 and work.state["pending"][0] == 0 and not needs_lists(linkage, search):',
+        'if work.state["pending"][0] == 0 and not needs_lists(linkage, search):',
         "tests/kernels/test_due_queue.py::test_loading_does_not_look_ahead",
     ),
     Mutant(
