@@ -146,6 +146,13 @@ def test_few_points():
     assert h.cut(min_cluster_size=1).tolist() == h.cut(min_cluster_size=1, method="leaf").tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("size", [7, 2**31, 2**63, 10**30])
+def test_a_size_that_no_cluster_has(six, size):
+    t = six.condensed_tree(min_cluster_size=size, allow_single_cluster=True)
+    assert (t.labels.tolist(), t.clusters.size, t.min_cluster_size) == ([-1] * 6, 0, size)
+    assert six.cut(min_cluster_size=size).tolist() == six.cut(min_cluster_size=size, height=3.0).tolist() == [-1] * 6
+
+
 def test_it_says_what_it_is(six):
     t = six.condensed_tree(min_cluster_size=2, method="leaf", epsilon=0.5, allow_single_cluster=True)
     assert repr(t).startswith(
