@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import numpy as np
@@ -146,6 +147,13 @@ def test_few_points():
     assert h.cut(min_cluster_size=1).tolist() == h.cut(min_cluster_size=1, method="leaf").tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("size", [7, 2**31, 2**63, 10**30])
+def test_a_size_that_no_cluster_has(six, size):
+    t = six.condensed_tree(min_cluster_size=size, allow_single_cluster=True)
+    assert (t.labels.tolist(), t.clusters.size, t.min_cluster_size) == ([-1] * 6, 0, size)
+    assert six.cut(min_cluster_size=size).tolist() == six.cut(min_cluster_size=size, height=3.0).tolist() == [-1] * 6
+
+
 def test_it_says_what_it_is(six):
     t = six.condensed_tree(min_cluster_size=2, method="leaf", epsilon=0.5, allow_single_cluster=True)
     assert repr(t).startswith(
@@ -188,6 +196,7 @@ def test_ids_last_and_noise_takes_none(rng):
         ({"min_cluster_size": 2.5}, "min_cluster_size must be a positive integer; it is 2.5"),
         ({"min_cluster_size": 2, "method": "dbscan"}, "method must be 'eom' or 'leaf'; it is 'dbscan'"),
         ({"min_cluster_size": 2, "epsilon": -1.0}, "epsilon must be a non-negative number; it is -1.0"),
+        ({"min_cluster_size": 2, "epsilon": np.ones(2)}, r"epsilon must be a non-negative number; it is array\("),
         ({"min_cluster_size": 2, "epsilon": float("nan")}, "epsilon must be a non-negative number; it is nan"),
         (
             {"min_cluster_size": 2, "allow_single_cluster": "yes"},
@@ -202,10 +211,13 @@ def test_bad_options(six, options, message):
 
 
 @pytest.mark.parametrize("level", [{"n_clusters": 2}, {"height": 1.0}, {"n_clusters": 2, "min_cluster_size": 2}, {}])
-@pytest.mark.parametrize("option", [{"method": "eom"}, {"epsilon": 0.5}, {"allow_single_cluster": True}])
+@pytest.mark.parametrize(
+    "option", [{"method": "eom"}, {"epsilon": 0.5}, {"epsilon": np.ones(2)}, {"allow_single_cluster": True}]
+)
 def test_what_selects_without_a_number_needs_a_size_alone(six, level, option):
     ((name, value),) = option.items()
-    message = f"{name} must be given with min_cluster_size alone; it is {value!r}: leave out n_clusters= and height="
+    message = f"{name} must be given with a least size alone; it is {value!r}: leave out n_clusters= and height="
+    message = re.escape(message)
     for ask in (six.cut, six.partition):
         with pytest.raises(ParameterError, match=message) as caught:
             ask(**level, **option)
@@ -214,7 +226,7 @@ def test_what_selects_without_a_number_needs_a_size_alone(six, level, option):
 
 def test_several_cuts_take_it_with_a_size_alone(six):
     pytest.importorskip("pandas", reason="cuts makes a data frame")
-    with pytest.raises(ParameterError, match="method must be given with min_cluster_size alone; it is 'leaf'"):
+    with pytest.raises(ParameterError, match="method must be given with a least size alone; it is 'leaf'"):
         six.cuts(n_clusters=[2, 3], min_cluster_size=2, method="leaf")
     assert six.cuts(min_cluster_size=2, method="leaf").columns.tolist() == ["min_cluster_size=2"]
 

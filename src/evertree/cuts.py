@@ -55,14 +55,17 @@ class Cut:
         """Refuse what does not go together."""
         if self.n_clusters is not None and self.height is not None:
             raise ParameterError("cut takes n_clusters or height, not both")
+        if self.min_cluster_size is not None and not self.is_by_level:
+            return
         for name, default in (("method", None), ("epsilon", 0.0), ("allow_single_cluster", False)):
-            if getattr(self, name) != default and (self.is_by_level or self.min_cluster_size is None):
+            value = getattr(self, name)
+            if np.any(value != default):  # anything may be given, an array too
                 raise ParameterError(
-                    f"{name} must be given with min_cluster_size alone; it is {getattr(self, name)!r}",
+                    f"{name} must be given with a least size alone; it is {value!r}",
                     parameter=name,
                     remedy="leave out n_clusters= and height=, and give min_cluster_size=",
                 )
-        if not self.is_by_level and self.min_cluster_size is None:
+        if not self.is_by_level:
             raise ParameterError("cut takes n_clusters, height or min_cluster_size; it got none of them")
 
 

@@ -1179,7 +1179,7 @@ class Hierarchy:
             ``cluster_selection_epsilon``.
         allow_single_cluster : bool
             With `min_cluster_size` alone: whether all points may be one cluster, and not only noise where nothing
-            splits.
+            splits. With ``"leaf"`` they may only where they split, and all below `epsilon`, as in hdbscan.
         keys : collection of keys, optional
             The points that are asked for, by default all. The labels of a few, in few clusters, take microseconds.
 
@@ -1241,7 +1241,8 @@ class Hierarchy:
             Clusters that split below this height stay one: hdbscan's ``cluster_selection_epsilon``.
         allow_single_cluster : bool
             Whether all points may be one cluster, and not only noise where nothing splits. Those in it then stay
-            together as long as the tree does not split, or, with an `epsilon`, are joined at that height.
+            together as long as the tree does not split, or, with an `epsilon`, are joined at that height. With
+            ``"leaf"`` they may only where they split, and all below `epsilon`, as in hdbscan.
 
         Returns
         -------

@@ -295,7 +295,7 @@ def test_clusters_without_a_number():
             method, epsilon = ("leaf" if "leaf" in options else "eom"), 4.0 * (4 in options)
             one = {"allow_single_cluster": "--allow-single-cluster" in options}
             assert labels == h.cut(min_cluster_size=2, method=method, epsilon=epsilon, **one).tolist()
-    wanted = "--method must be given with min_cluster_size alone; it is 'leaf': leave out --n-clusters and --height"
+    wanted = "--method must be given with a least size alone; it is 'leaf': leave out --n-clusters and --height"
     assert wanted in error_of("cut", "lines.db", "-k", 2, "--method", "leaf")
     assert wanted in error_of("cut", "lines.db", "--method", "leaf")
     assert "--epsilon must be given with" in error_of("cluster", "points.csv", "--epsilon", 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -122,12 +124,21 @@ def test_it_takes_a_table(six, ax):
     assert shapes_of(ax)[1][1] == to_rgba(PALETTE[0])
 
 
+def test_it_takes_the_tree_itself(six, ax):
+    plot_condensed_tree(six, six.clusters, ax=ax)
+    assert len(shapes_of(ax)[0]) == 3
+
+
 def test_what_is_refused(six):
     for tree in (None, np.zeros((3, 4)), {"parent": []}):
         with pytest.raises(DataError, match="tree must be a condensed tree, with columns parent, child, lambda_val"):
             plot_condensed_tree(tree)
     with pytest.raises(ParameterError, match="clusters must be numbers of clusters, from 6 to 8; 0 is among them"):
         plot_condensed_tree(six.to_numpy(), [0])
+    for clusters in (7, ["a"], [7.5], [[7], [7, 8]]):
+        message = re.escape(f"clusters must be a sequence of integers; it is {clusters!r}")
+        with pytest.raises(ParameterError, match=message):
+            plot_condensed_tree(six.to_numpy(), clusters)
     with pytest.raises(ParameterError, match="ax must be None or Axes"):
         six.plot(ax=3)
     assert not plt.get_fignums()

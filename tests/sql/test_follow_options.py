@@ -88,7 +88,7 @@ def test_clusters_without_a_number():
         assert cut.partition(h, NONE).labels.tolist() == h.cut(min_cluster_size=2, method=method).tolist()
     with pytest.raises(ParameterError, match="method must be 'eom' or 'leaf'; it is 'dbscan'"):
         as_cuts(None, None, 2, "dbscan")
-    with pytest.raises(ParameterError, match="method must be given with min_cluster_size alone; it is 'leaf'"):
+    with pytest.raises(ParameterError, match="method must be given with a least size alone; it is 'leaf'"):
         as_cuts(3, None, 2, "leaf")
 
 

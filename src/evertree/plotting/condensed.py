@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,9 +57,9 @@ def plot_condensed_tree(
 
     Parameters
     ----------
-    tree : structured array or data frame
+    tree : structured array, data frame or condensed tree
         With columns ``parent``, ``child``, ``lambda_val`` and ``child_size``: `CondensedTree.to_numpy`, or hdbscan's
-        ``condensed_tree_.to_numpy()``.
+        ``condensed_tree_.to_numpy()``. What has a method ``to_numpy`` and no columns is asked for them.
     clusters : sequence of int, optional
         The numbers of the selected clusters, in the order of their labels: what is in one has its colour, which is that
         of `plot_dendrogram`, and the rest is grey.
@@ -129,8 +129,9 @@ def plot_condensed_tree(
 
 def _columns_of(tree: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """The columns of a condensed tree as arrays."""
+    table = tree.to_numpy() if hasattr(tree, "to_numpy") and not hasattr(tree, "__getitem__") else tree
     try:
-        parent, child, density, size = (np.asarray(tree[name]) for name in COLUMNS)
+        parent, child, density, size = (np.asarray(table[name]) for name in COLUMNS)
     except (TypeError, LookupError, ValueError):
         raise DataError(
             f"tree must be a condensed tree, with columns {', '.join(COLUMNS)}; it is {type(tree).__name__}"
@@ -152,7 +153,10 @@ def _icicles(parent: NDArray[np.int64], child: NDArray[np.int64], density: NDArr
 def _labels_of(clusters: Any, n: int, parent: list[int]) -> list[int]:
     """The label of the smallest selected cluster that each cluster is in; NULL if there is none."""
     found = [NULL] * len(parent)
-    for label, cluster in enumerate([] if clusters is None else clusters):
+    chosen = [] if clusters is None else clusters
+    if not isinstance(chosen, Iterable) or not all(isinstance(cluster, (int, np.integer)) for cluster in chosen):
+        raise ParameterError(f"clusters must be a sequence of integers; it is {clusters!r}")
+    for label, cluster in enumerate(chosen):
         if not n <= cluster < n + len(parent):
             allowed = f"from {n} to {n + len(parent) - 1}" if parent else "of a tree that has some"
             raise ParameterError(f"clusters must be numbers of clusters, {allowed}; {cluster!r} is among them")

@@ -76,8 +76,8 @@ def follow(
         For all cuts, as for `Hierarchy.cut`; alone, with ``n_clusters=None``, it finds clusters without a number.
         Where there are fewer clusters of that size than `n_clusters`, these are the clusters.
     method : {"eom", "leaf"}, optional
-        With `min_cluster_size` alone, as for `Hierarchy.cut`: ``"eom"`` by default. Tables that release 0.1 wrote have
-        ``"leaf"``, and go on with that.
+        With `min_cluster_size` alone, as for `Hierarchy.cut`: ``"eom"`` by default. Tables that release 0.1 wrote go on
+        with ``"leaf"``, and with nothing else.
     scores : {"jump", "displacement"}, optional
         Also write an anomaly score of each row, by this measure of `Hierarchy.anomaly_scores`.
     linkage, metric, metric_params, goal, search_width

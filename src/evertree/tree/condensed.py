@@ -51,6 +51,7 @@ class Selected:
 def condense(live: LiveTree, leaves: NDArray[np.int32], min_size: int) -> Clusters:
     """The condensed tree of clusters of at least `min_size` points, whose point i is ``leaves[i]``. O(n m)."""
     nodes, n = live.nodes(), leaves.size
+    min_size = min(min_size, n + 1)  # kernels take no integer of more than 64 bits
     height = views.monotone_heights(live, nodes)
     ordered, first, stop = views.spans(live, nodes)
     room = max(2 * (n // min_size), 1)
