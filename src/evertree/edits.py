@@ -515,9 +515,9 @@ def _add(state: State, edit: Insert, held: Uninterrupted) -> list[Hashable]:
         points = without_first(points, n_passing, len(keys))
         weights, births = weights[n_passing:], births[n_passing:]
     is_large = BATCH_FACTOR * weights.size >= len(keys) or (state.live.is_exact and weights.size > MOST_REPAIRS)
-    is_clustered = is_large and may_cluster(state.live, len(keys) + weights.size)
-    if weights.size >= len(keys):
-        is_clustered = is_clustered or is_faster(state.live, len(keys) + weights.size, points.coordinates)
+    n_points = len(keys) + weights.size
+    is_clustered = is_large and may_cluster(state.live, n_points)
+    is_clustered = is_clustered or is_faster(state.live, n_points, points.coordinates)
     undo = None
     if weights.size >= UNDOABLE and weights.size >= len(keys) and not is_clustered:
         undo = state.live.copy(), keys.copy()

@@ -31,6 +31,10 @@ _SLICE = 20_000_000
 #: Up to this many points in `reciprocal.FEWEST_COLUMNS` are clustered, and not inserted; it was measured in 64 to 784.
 _MOST_POINTS = 15_000
 
+#: As many pairs are clustered while one point is inserted and refined. It was measured in 384 and 784 columns; trees of
+#: average linkage are deeper.
+_WORTH_WARD, _WORTH_AVERAGE = 65_000, 250_000
+
 #: Merges of points, each cluster named by any of its points, and their heights.
 Found = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -51,10 +55,14 @@ def may_be_faster(live: LiveTree, n_points: int, n_columns: int) -> bool:
 
 
 def is_faster(live: LiveTree, n_points: int, coordinates: NDArray[Any] | None) -> bool:
-    """Whether it does, by the coordinates of most of them."""
+    """Whether it does, by the coordinates of those that are new.
+
+    To cluster takes time as the square of all points, to insert and refine as the number of new ones.
+    """
     if coordinates is None or not may_be_faster(live, n_points, coordinates.shape[1]):
         return False
-    return tells_apart(coordinates)
+    worth = _WORTH_AVERAGE if live.scheme.linkage.strongly_reducible else _WORTH_WARD
+    return worth * len(coordinates) >= n_points**2 and tells_apart(coordinates)
 
 
 def cluster(live: LiveTree, leaves: NDArray[np.int32], should_stop: Callable[[], bool] = lambda: False) -> bool:
