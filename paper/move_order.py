@@ -17,7 +17,7 @@ from evertree.kernels.shared.check import find_near
 from evertree.kernels.shared.homogenise import guarded_tolerance, make_move, note_empty
 from evertree.kernels.shared.linkage_values import linkage_value
 from evertree.kernels.shared.topology import sibling
-from evertree.kernels.shared.worklist import pop, push
+from evertree.kernels.shared.worklist import pop, put_back
 from evertree.kernels.signatures import AnyLinkage, Floats, Ints, LongInts, described
 from evertree.tree import LiveTree
 
@@ -152,7 +152,7 @@ def give_back(work, queue, order):
     n = queue.state[N_WAITING]
     for k in range(n):
         place = (queue.state[HEAD] + n - 1 - k) % queue.node.size if order == FIRST_IN_FIRST_OUT else k
-        push(work, queue.node[place])
+        put_back(work, queue.node[place])
 
 
 @kernel
