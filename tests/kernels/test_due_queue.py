@@ -7,7 +7,7 @@ import pytest
 
 import evertree as et
 from evertree import kernels
-from evertree.kernels.columns import N_LEVELS, NULL
+from evertree.kernels.columns import N_LEVELS, NULL, UNLIMITED
 from evertree.tree import statistics
 from evertree.tree.invariants import check_search
 
@@ -133,6 +133,25 @@ def test_loading_does_not_look_ahead(tmp_path):
     h.save(tmp_path / "tree.evertree")
     assert order(live)[0][0] == first
     assert order(et.load(tmp_path / "tree.evertree").state.live) == order(live)
+
+
+def test_a_check_that_pauses_changes_nothing():
+    """When it pauses depends on the clock."""
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    live = et.Hierarchy.random(x, "complete", metric="cityblock", search_width=4).state.live
+    state, checks = live.tree.pairs.state, live.n_checks
+    for _ in range(100):
+        v = int(live.work.stack[live.n_pending - 1])
+        live.tree.height[live.tree.parent[v]] *= 64.0  # its level is another one now
+        before, n_pending = order(live), live.n_pending
+        state["pause_at"][0] = state["looked_at"][0]
+        kernels.shared.homogenise.homogenise(live.tree, live.work, live.tag, 1, UNLIMITED)
+        if live.n_checks == checks:
+            break
+        checks = live.n_checks
+    assert live.n_checks == checks
+    assert live.n_pending == n_pending
+    assert order(live) == before
 
 
 def test_a_copy_keeps_the_order():

@@ -155,7 +155,7 @@ MUTANTS = [
         "kernels/shared/homogenise.py",
         "put_back(work, v)  # as if it had not been popped: when it pauses depends on the clock",
         "push(tree, work, v)",
-        "tests/tree/test_stable.py::test_where_comparisons_pause_does_not_matter",
+        "tests/kernels/test_due_queue.py::test_a_check_that_pauses_changes_nothing",
     ),
     Mutant(
         "a distance that is smaller than the same one on a list",
@@ -177,13 +177,6 @@ MUTANTS = [
         "note_due(tree, work, i)",
         "pass",
         "tests/tree/test_wrong_ways.py::test_a_leaf_whose_list_was_wrong_searches_again",
-    ),
-    Mutant(
-        "a queue that is made of a tree that may be damaged",
-        "io/snapshot.py",
-        "invariants.check_shape(live)",
-        "pass",
-        "tests/io/test_hostile_files.py::test_a_parent_far_below_is_refused_without_a_queue",
     ),
     Mutant(
         "a tree that looks ahead when it is loaded",
